@@ -1,0 +1,101 @@
+# Two commands: `make book` and `make test`. `make` alone lists the others.
+
+# The Python to start from; by default the first of these that is 3.11 or later.
+PYTHON ?=
+# Handed to pip, for people who want another build of torch.
+PIP_ARGS ?=
+# A name of the course, or the path of a model's folder.
+MODEL ?= $(or $(INSIDE_GENERATE_MODEL),auto)
+# Handed to JupyterLab.
+LAB_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+PY := $(BIN)/python
+PIP := $(PY) -m pip install -q --disable-pip-version-check $(PIP_ARGS)
+PYTEST := $(PY) -m pytest
+CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
+SMALL := smollm2-135m-instruct
+LESSON := notebooks/00_the_whole_path.ipynb
+
+export INSIDE_GENERATE_MODEL := $(MODEL)
+
+.DEFAULT_GOAL := help
+.PHONY: help book test test-all check lab clean clean-all
+
+help:
+	@echo "make book       set up .venv, fetch a model, run the notebooks, build _build/html"
+	@echo "make test       set up, then the tests, tier by tier"
+	@echo "make test-all   the same from a clean start, and the checks of the code"
+	@echo "make check      lint, format, types and spelling"
+	@echo "make lab        the notebooks in JupyterLab"
+	@echo "make clean      remove what runs produce; the models and .venv stay"
+	@echo "make clean-all  remove .venv too"
+	@echo
+	@echo "make book MODEL=NAME|PATH    another model than the one found by itself"
+	@echo "make book PYTHON=python3.12  another Python"
+	@echo "make book PIP_ARGS=...       what pip is to be told, for another build of torch, say"
+
+book: $(VENV)/.book
+	@$(PY) -m inside_generate fetch --model "$(MODEL)"
+	@$(PY) book/build.py
+
+test: $(VENV)/.test
+	@echo "== hermetic: a tiny model, no network"
+	@$(PYTEST) tests/hermetic
+	@echo "== weights: real checkpoints"
+	@$(PY) -m inside_generate fetch --model "$(MODEL)"
+	@$(PY) -m inside_generate fetch --model $(SMALL)
+	@$(PYTEST) tests/weights
+	@echo "== notebooks: the lessons, executed once for tests and pages"
+	@$(PY) book/build.py --notebooks-only
+	@$(PYTEST) tests/notebooks
+	@echo "== book: the pages"
+	@$(PY) book/build.py
+	@$(PYTEST) tests/book
+
+test-all: clean check test
+
+check: $(VENV)/.test
+	@$(PY) -m ruff check
+	@$(PY) -m ruff format --check
+	@$(PY) -m mypy
+	@$(PY) -m codespell_lib
+
+lab: $(VENV)/.book
+	@$(PY) -m inside_generate fetch --model "$(MODEL)"
+	@$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/$(LESSON) $(LAB_ARGS)
+
+clean:
+	@rm -rf _build .run-* fixtures
+
+clean-all: clean
+	@rm -rf $(VENV)
+
+# Each stamp is written last, so that a set-up that was interrupted starts again; the first one
+# holds the folder's name, since a virtual environment does not survive a move.
+ifneq ($(shell cat $(VENV)/.made 2>/dev/null),$(CURDIR))
+$(VENV)/.made: moved
+.PHONY: moved
+endif
+$(VENV)/.made:
+	@found=; for python in $(CANDIDATES); do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	  then found=$$python; break; fi; done; \
+	if [ -z "$$found" ]; then \
+	  echo "error: no Python 3.11 or later among: $(CANDIDATES); install one, or say where it is: make book PYTHON=/path/to/python3" >&2; exit 1; fi; \
+	if ! $$found -c 'import ensurepip, venv' 2>/dev/null; then \
+	  echo "error: $$found cannot make virtual environments; on Debian and Ubuntu type: sudo apt install python3-venv" >&2; exit 1; fi; \
+	echo "Setting up $(VENV) with $$found"; \
+	rm -rf $(VENV) && $$found -m venv $(VENV)
+	@printf '%s' '$(CURDIR)' > $@
+
+$(VENV)/.book: $(VENV)/.made requirements.txt .ci/constraints.txt pyproject.toml
+	@echo "Installing the packages of requirements.txt into $(VENV) (some minutes the first time)"
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.book .ci/requirements-test.txt
+	@echo "Installing what the tests need into $(VENV)"
+	@$(PIP) -r .ci/requirements-test.txt
+	@touch $@

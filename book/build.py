@@ -1,0 +1,63 @@
+"""Runs what is out of date and makes the pages: `python book/build.py`.
+
+Composes the two halves, `notebook_runs.py` and `pages.py`, and is the only one of the three that
+prints. `--notebooks-only` stops after the notebooks have run.
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import notebook_runs
+import pages
+from inside_generate.errors import InsideGenerateError
+from inside_generate.models import find
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run_notebooks(root: Path, notebooks: list[Path]) -> None:
+    """Run the notebooks that are out of date. BookError if one of them fails."""
+    model = find(os.environ.get("INSIDE_GENERATE_MODEL", "auto"))
+    around = notebook_runs.surroundings(root, model)
+    start = time.perf_counter()
+    status, ran = notebook_runs.run_stale(root, notebooks, around)
+    if status:
+        raise pages.BookError("a notebook failed: see above; no page was made from it")
+    took = f", {ran} of them now, in {time.perf_counter() - start:.0f} s" if ran else ", none anew"
+    print(f"{len(notebooks)} notebooks ran on {model.name}{took}", flush=True)
+
+
+def make_pages(root: Path, documents: list[Path], notebooks: list[Path]) -> None:
+    """Make the pages unless those on disk were made from the same sources."""
+    pages.publish(root, notebooks)
+    wanted = [pages.page_of(root, document) for document in documents]
+    if not pages.are_current(root, pages.fingerprint(root), wanted):
+        print(f"Making {len(wanted)} pages", flush=True)
+        pages.build(root, wanted)
+    print(f"{len(wanted)} pages. Open {root / pages.HTML / 'index.html'}")
+
+
+def main() -> int:
+    """Parse the command line, do the work, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--notebooks-only", action="store_true", help="run them, make no pages")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the book")
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    try:
+        documents = pages.documents(root)
+        notebooks = [path for path in documents if path.suffix == ".ipynb"]
+        run_notebooks(root, notebooks)
+        if not arguments.notebooks_only:
+            make_pages(root, documents, notebooks)
+    except (pages.BookError, InsideGenerateError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""Runs the notebooks that are out of date, once, and keeps what they put out.
+
+Knows when a run still counts: its key covers the notebook, the package, the model, the device and
+the versions of what computes. What a run produced lies in `_build/executed`, each notebook beside
+the record of its run. Pages are made from there by `pages.py`; tests read the same files.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+EXECUTED = Path("_build/executed")
+SECONDS_A_CELL = 900
+PINS = ("requirements.txt", ".ci/constraints.txt")
+
+
+def sha256(data: bytes) -> str:
+    """The SHA-256 of `data`, as hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def record_path(executed: Path) -> Path:
+    """Where the record of an executed notebook lies: beside it."""
+    return executed.with_suffix(".run.json")
+
+
+def surroundings(root: Path, model: Path) -> dict[str, Any]:
+    """All that a result can depend on beside the notebook's own text, ready for JSON."""
+    files = sorted(path for path in model.rglob("*") if path.is_file())
+    sources = sorted(path for path in (root / "src").rglob("*") if is_source(path))
+    return {
+        "python": sys.version,
+        "machine": platform.machine(),
+        "gpu": gpu(),
+        "settings": {
+            name: os.environ.get(f"INSIDE_GENERATE_{name}", "auto") for name in ("DEVICE", "DTYPE")
+        },
+        "versions": {name: version(name) for name in pinned(root)},
+        "model": [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files],
+        "package": {str(path.relative_to(root)): sha256(path.read_bytes()) for path in sources},
+    }
+
+
+def is_source(path: Path) -> bool:
+    """Whether a file below src/ is the package's own, not something Python left there."""
+    return path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path)
+
+
+def gpu() -> str | None:
+    """The name of the GPU that torch sees, if any."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def pinned(root: Path) -> list[str]:
+    """The names of the packages that the requirement files pin and that are installed here."""
+    lines = [line for name in PINS for line in (root / name).read_text("utf-8").splitlines()]
+    names = sorted({line.split("==")[0].strip() for line in lines if "==" in line})
+    return [name for name in names if is_installed(name)]
+
+
+def is_installed(name: str) -> bool:
+    """Whether a package is here; some of the pinned ones belong to the tests alone."""
+    try:
+        return bool(version(name))
+    except ModuleNotFoundError:
+        return False
+
+
+def run_key(notebook: Path, around: dict[str, Any]) -> str:
+    """What decides whether an earlier run still counts, as one SHA-256."""
+    return sha256(notebook.read_bytes() + json.dumps(around, sort_keys=True).encode())
+
+
+def is_done(executed: Path, key: str) -> bool:
+    """Whether `executed` is the complete, untouched result of a run with this key."""
+    try:
+        record = json.loads(record_path(executed).read_text("utf-8"))
+        return record["key"] == key and record["sha256"] == sha256(executed.read_bytes())
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def run_stale(root: Path, notebooks: Iterable[Path], around: dict[str, Any]) -> tuple[int, int]:
+    """Run those of `notebooks` (paths below root) whose last run no longer counts.
+
+    Returns pytest's exit status (0: all ran through) and the number of notebooks run. Each
+    result is kept as soon as its notebook has run through; a failing one leaves no result.
+    """
+    keys = {path: run_key(root / path, around) for path in notebooks}
+    stale = [path for path, key in keys.items() if not is_done(root / EXECUTED / path, key)]
+    if not stale:
+        return 0, 0
+    for path in stale:
+        record_path(root / EXECUTED / path).unlink(missing_ok=True)
+        (root / EXECUTED / path).unlink(missing_ok=True)
+    with staging(root) as stage:
+        wanted = {stage / path.name: (path, keys[path]) for path in stale}
+        for staged, (path, _) in wanted.items():
+            shutil.copy(root / path, staged)
+        status = run_pytest(root, list(wanted), Keeper(root, wanted))
+    missing = [path for path in stale if not is_done(root / EXECUTED / path, keys[path])]
+    return int(status) or int(bool(missing)), len(stale)
+
+
+@contextmanager
+def staging(root: Path) -> Iterator[Path]:
+    """A folder beside notebooks/, as deep as it, so that relative paths mean the same in both.
+
+    Not below `_build`, where nbmake runs nothing. It is gone afterwards, whatever happens.
+    """
+    with tempfile.TemporaryDirectory(prefix=".run-", dir=root) as name:
+        yield Path(name)
+
+
+def run_pytest(root: Path, staged: list[Path], keeper: "Keeper") -> int:
+    """Execute the staged notebooks by one call of nbmake, in this Python's own kernel."""
+    options = ["--nbmake", "--overwrite", "--nbmake-kernel=python3"]
+    options += [f"--nbmake-timeout={SECONDS_A_CELL}", f"--rootdir={root}", "-v"]
+    with kernel_environment():
+        return pytest.main([*options, *map(str, staged)], plugins=[keeper])
+
+
+@contextmanager
+def kernel_environment() -> Iterator[None]:
+    """See to it that "python3" means this Python, whatever kernels the reader has installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", str(Path(sys.prefix, "share", "jupyter")), prepend=os.pathsep)
+        patch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
+        yield
+
+
+class PeakMemory:
+    """Samples the resident bytes of this process's children, five times a second."""
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> "PeakMemory":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(0.2):
+            total = 0
+            for child in psutil.Process().children(recursive=True):
+                try:
+                    total += child.memory_info().rss
+                except psutil.Error:  # it ended between being listed and being asked
+                    continue
+            self.peak_bytes = max(self.peak_bytes, total)
+
+
+class Keeper:
+    """A pytest plugin that keeps each notebook's result, with a record, once it has run through."""
+
+    def __init__(self, root: Path, wanted: dict[Path, tuple[Path, str]]) -> None:
+        self.root = root
+        self.wanted = wanted  # staged file -> (path below root, key)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """Run one notebook with an eye on clock and memory; keep it if it raised nothing."""
+        start = time.perf_counter()
+        with PeakMemory() as memory:
+            yield
+        self.keep(item.path, time.perf_counter() - start, memory.peak_bytes)
+
+    def keep(self, staged: Path, seconds: float, peak_bytes: int) -> None:
+        """Move a result to where it counts. The record comes last: without it nothing counts."""
+        path, key = self.wanted[staged]
+        record = {
+            "notebook": path.as_posix(),
+            "key": key,
+            "sha256": sha256(staged.read_bytes()),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(seconds, 1),
+            "peak_memory_bytes": peak_bytes,
+        }
+        executed = self.root / EXECUTED / path
+        executed.parent.mkdir(parents=True, exist_ok=True)
+        staged.replace(executed)
+        record_path(executed).write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Say the seconds on each notebook's line."""
+        if report.when != "call":
+            return None
+        return report.outcome, report.outcome[0], f"{report.outcome} in {report.duration:.0f} s"

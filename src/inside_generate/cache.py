@@ -1,0 +1,81 @@
+"""Bytes of the KV cache, of logits and of weights: predicted from a config, measured on tensors.
+
+Predictions need a config and no model; they are exact for dense attention in which each layer keeps
+keys and values of every position (Qwen2, Llama and their kin).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, Cache, PretrainedConfig, PreTrainedModel
+
+from inside_generate.loop import cached_keys_and_values, number_of_cached_layers
+
+
+def head_dim(config: PretrainedConfig) -> int:
+    """Return the size of one head: the config's own, else hidden size / query heads."""
+    explicit = getattr(config, "head_dim", None)
+    return explicit or config.hidden_size // config.num_attention_heads
+
+
+def kv_heads(config: PretrainedConfig) -> int:
+    """Return the number of KV heads; a config that names none has one for each query head."""
+    return getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+
+
+def kv_cache_bytes(
+    config: PretrainedConfig, length: int, batch: int = 1, dtype: torch.dtype = torch.bfloat16
+) -> int:
+    """Return the bytes of keys and values for ``batch`` rows of ``length`` cached tokens.
+
+    2 (keys and values) · layers · KV heads · head_dim · B · L · bytes per number.
+    """
+    _check_sizes(length=length, batch=batch)
+    per_token = 2 * config.num_hidden_layers * kv_heads(config) * head_dim(config) * dtype.itemsize
+    return per_token * batch * length
+
+
+def logits_bytes(
+    config: PretrainedConfig, length: int, batch: int = 1, dtype: torch.dtype = torch.bfloat16
+) -> int:
+    """Return the bytes of logits for ``length`` positions: B · L · V · bytes per number."""
+    _check_sizes(length=length, batch=batch)
+    return batch * length * config.vocab_size * dtype.itemsize
+
+
+def weight_bytes(
+    model_or_config: PreTrainedModel | PretrainedConfig, dtype: torch.dtype = torch.bfloat16
+) -> int:
+    """Return the bytes of all weights in ``dtype``; a tied matrix is counted once."""
+    return parameter_count(model_or_config) * dtype.itemsize
+
+
+def parameter_count(model_or_config: PreTrainedModel | PretrainedConfig) -> int:
+    """Return how many numbers the weights hold; a tied matrix is counted once.
+
+    From a config the model is built on the ``meta`` device: shapes without memory.
+    """
+    model: Any = model_or_config
+    if isinstance(model_or_config, PretrainedConfig):
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(model_or_config)
+            model.tie_weights()
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def measured_kv_bytes(cache: Cache) -> int:
+    """Return the bytes of the tensors that a cache really holds, all layers together."""
+    tensors = (
+        tensor
+        for layer in range(number_of_cached_layers(cache))
+        for tensor in cached_keys_and_values(cache, layer)
+    )
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _check_sizes(**sizes: int) -> None:
+    for name, value in sizes.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ValueError(f"{name} must be a whole number of at least 0, not {value!r}")

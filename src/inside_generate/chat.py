@@ -1,0 +1,172 @@
+"""From messages to token ids, and back.
+
+This module knows how a conversation becomes the text that a chat model was tuned on, and how that
+text becomes ids. It knows nothing of the model: that starts in ``loop.py``.
+
+The one thing it does that the library does not: a message that *spells* a control token, such as
+``<|im_end|>``, stays ordinary text. Were it tokenized as it stands, whoever writes a message could
+end their own turn and begin another one, the system's included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from transformers import BatchEncoding, PreTrainedTokenizerBase
+
+Messages = str | Sequence[Mapping[str, Any]]
+
+
+def as_messages(messages: Messages) -> list[dict[str, Any]]:
+    """Return a list of messages; a string is taken as one turn of the user."""
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    turns: list[Any] = list(messages) if isinstance(messages, Sequence) else []
+    if not turns or not all(isinstance(turn, Mapping) and "role" in turn for turn in turns):
+        raise ValueError(
+            "messages must be a string or a non-empty list of "
+            f'{{"role": …, "content": …}}, not {messages!r}'
+        )
+    for text in _strings_in(turns):
+        if lone := re.search(r"[\ud800-\udfff]", text):
+            raise ValueError(
+                f"a message holds {lone.group()!r}, half of a character: not valid text"
+            )
+    return [dict(turn) for turn in turns]
+
+
+def render_chat(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Messages,
+    *,
+    add_generation_prompt: bool = True,
+) -> str:
+    """Return the conversation in the text format that the model was tuned on.
+
+    ``add_generation_prompt`` opens the assistant's turn at the end, so that what the model
+    continues is an answer. Raises ``ValueError`` where the checkpoint has no chat template.
+    """
+    if not tokenizer.chat_template:
+        raise ValueError(
+            f"the tokenizer of {tokenizer.name_or_path!r} has no chat template: "
+            "it belongs to a base model; choose an instruct (chat) model"
+        )
+    return tokenizer.apply_chat_template(
+        as_messages(messages), tokenize=False, add_generation_prompt=add_generation_prompt
+    )
+
+
+def encode(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Messages,
+    device: torch.device | str | None = None,
+) -> BatchEncoding:
+    """Render and tokenize one conversation: ``input_ids`` and ``attention_mask``, both [1, L].
+
+    For ordinary content the ids are exactly those of the template's own text. Control tokens
+    spelled in a message are encoded as the characters they are written with.
+    """
+    turns = as_messages(messages)
+    spelled = _control_tokens_in(tokenizer, turns)
+    if spelled:
+        ids = _encode_with_literals(tokenizer, turns, spelled)
+    else:
+        # The template already wrote the special tokens; the tokenizer must not add more.
+        ids = tokenizer(render_chat(tokenizer, turns), add_special_tokens=False)["input_ids"]
+    input_ids = torch.tensor([ids], dtype=torch.long, device=device)  # [1, L]
+    return BatchEncoding({"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)})
+
+
+def decode_text(
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], *, skip_special_tokens: bool = True
+) -> str:
+    """Return the text of ``ids`` as a user reads it, without the control tokens by default."""
+    return tokenizer.decode(
+        ids, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
+    )
+
+
+def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
+    """Return the tokens that are matched as whole strings before ordinary tokenizing, with ids."""
+    return {token.content: index for index, token in tokenizer.added_tokens_decoder.items()}
+
+
+# --- content that spells control tokens -----------------------------------------------------------
+#
+# Idea: hide each spelled token behind a placeholder, let the template write its own control tokens,
+# let the tokenizer find those, cut the rendered text there, put the hidden spellings back, and
+# tokenize the pieces between the cuts as ordinary text.
+
+
+def _strings_in(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _strings_in([*value.keys(), *value.values()])  # templates write keys too
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from _strings_in(item)
+
+
+def _control_tokens_in(
+    tokenizer: PreTrainedTokenizerBase, turns: list[dict[str, Any]]
+) -> list[str]:
+    """Return the control tokens spelled anywhere in the messages, longest first."""
+    text = "\0".join(_strings_in(turns))
+    found = [token for token in control_tokens(tokenizer) if token in text]
+    return sorted(found, key=len, reverse=True)
+
+
+def _replace_strings(value: Any, table: Mapping[str, str]) -> Any:
+    """Return a copy of nested messages in which each key of ``table`` has become its value."""
+    if isinstance(value, str):
+        for old, new in table.items():
+            value = value.replace(old, new)
+        return value
+    if isinstance(value, Mapping):
+        return {
+            _replace_strings(key, table): _replace_strings(item, table)
+            for key, item in value.items()
+        }
+    if isinstance(value, Sequence):
+        return [_replace_strings(item, table) for item in value]
+    return value
+
+
+def _placeholders(spelled: list[str], text: str) -> dict[str, str]:
+    """Return a private-use character for each spelled token, none of them used in ``text``."""
+    unused = (chr(code) for code in range(0xF0000, 0x10FFFE) if chr(code) not in text)
+    return {token: next(unused) for token in spelled}
+
+
+def _encode_with_literals(
+    tokenizer: PreTrainedTokenizerBase, turns: list[dict[str, Any]], spelled: list[str]
+) -> list[int]:
+    hide = _placeholders(spelled, "".join(_strings_in(turns)))
+    show = {placeholder: token for token, placeholder in hide.items()}
+    rendered = render_chat(tokenizer, _replace_strings(turns, hide))
+    found = tokenizer(rendered, add_special_tokens=False, return_offsets_mapping=True)
+    names = {index: token for token, index in control_tokens(tokenizer).items()}
+    ids: list[int] = []
+    done = 0
+    for index, (start, end) in zip(found["input_ids"], found["offset_mapping"], strict=True):
+        if index in names and names[index] in rendered[start:end]:
+            ids.extend(_encode_ordinary(tokenizer, _replace_strings(rendered[done:start], show)))
+            ids.append(index)
+            done = end
+    ids.extend(_encode_ordinary(tokenizer, _replace_strings(rendered[done:], show)))
+    return ids
+
+
+def _encode_ordinary(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    """Return ids of ``text`` by the tokenizer's own stages, without looking for control tokens."""
+    backend = tokenizer.backend_tokenizer
+    if backend.normalizer is not None:
+        text = backend.normalizer.normalize_str(text)
+    words = [text]
+    if backend.pre_tokenizer is not None:
+        words = [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(text)]
+    return [token.id for word in words for token in backend.model.tokenize(word)]

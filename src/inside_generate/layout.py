@@ -1,0 +1,77 @@
+"""May this directory be loaded? What a model in Hugging Face layout must hold, and must not.
+
+What it knows: the files of a checkpoint directory, and why two kinds of it are refused: pickles
+can run anything while they are read, and ``auto_map`` asks for Python files of the checkpoint
+to be run. What it leaves to others: reading the weights (`models`), sums (`integrity`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from transformers import CONFIG_MAPPING
+
+from inside_generate.errors import InsideGenerateError
+from inside_generate.integrity import check_safetensors
+
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "tekken.json")
+
+
+def check_layout(directory: Path) -> None:
+    """Raise with one line unless ``directory`` holds a whole checkpoint of a known kind."""
+    config = _read_json(directory / "config.json")
+    if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING:
+        raise InsideGenerateError(
+            f"{directory} needs Python code of its own (auto_map in config.json), which is never "
+            "run here; choose a model of an architecture that transformers knows"
+        )
+    for path in weight_files(directory):
+        check_safetensors(path)
+    if not any((directory / name).is_file() for name in VOCABULARIES):
+        raise InsideGenerateError(
+            f"{directory} has no tokenizer; put {VOCABULARIES[0]} beside the weights"
+        )
+
+
+def weight_files(directory: Path) -> list[Path]:
+    """Return the safetensors files with the weights: one, or the shards that an index names."""
+    if (directory / "model.safetensors").is_file():
+        return [directory / "model.safetensors"]
+    index = directory / "model.safetensors.index.json"
+    if index.is_file():
+        return _shards(directory, _read_json(index))
+    pickles = sorted(path.name for pattern in PICKLES for path in directory.glob(pattern))
+    if pickles:
+        raise InsideGenerateError(
+            f"{directory} holds its weights as pickles ({', '.join(pickles)}), which can run "
+            "anything when read; only safetensors are loaded, so convert it first"
+        )
+    raise InsideGenerateError(f"{directory} has no model.safetensors; is the download complete?")
+
+
+def _shards(directory: Path, index: dict[str, Any]) -> list[Path]:
+    names = sorted(set(index.get("weight_map", {}).values()))
+    missing = [name for name in names if not (directory / name).is_file()]
+    if missing or not names:
+        raise InsideGenerateError(
+            f"{directory} lacks {', '.join(missing) or 'the shards of its weights'}; "
+            "download it again"
+        )
+    return [directory / name for name in names]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InsideGenerateError(
+            f"{path.parent} is not a model directory: it has no {path.name}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InsideGenerateError(f"{path} cannot be read as JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise InsideGenerateError(f"{path} holds no JSON object")
+    return content

@@ -1,0 +1,238 @@
+"""The loop itself: prefill, decode steps, and the stream of tokens that they make.
+
+Three layers. ``prefill`` and ``decode_step`` take tensors and return logits. ``stream`` chooses
+tokens and yields one record each. ``generate`` returns the finished run. This is also the one place
+that knows the library's names for what a cache holds; other modules ask the accessors below.
+
+Shapes: ``B`` batch, ``L`` positions, ``V`` vocabulary, ``H_kv`` KV heads, ``D`` head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import Cache, PreTrainedModel, PreTrainedTokenizerBase
+
+from inside_generate import memory
+from inside_generate.chat import Messages, decode_text, encode, render_chat
+from inside_generate.sampling import Sampler, check_choice, greedy
+from inside_generate.stopping import EosTokenIds, check_limit, resolve_eos_token_ids
+from inside_generate.timing import Clock, device_clock
+from inside_generate.trace import Step, Trace, stop_reason, token_text, top_candidates
+
+
+@dataclass(frozen=True)
+class Forward:
+    """What one forward pass leaves behind."""
+
+    logits: torch.Tensor  # [B, V], of the last position: they score the next token
+    cache: Cache  # keys and values of every token so far
+    full_logits_shape: tuple[int, ...]  # of what the forward returned: [B, positions kept, V]
+    all_logits: torch.Tensor | None = None  # [B, L, V] where all positions were asked for
+
+
+@torch.inference_mode()
+def prefill(
+    model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], keep_all_logits: bool = False
+) -> Forward:
+    """Run the whole prompt through the model once: logits of the last position, and a new cache.
+
+    ``inputs`` holds ``input_ids`` and ``attention_mask``, both [B, L], left-padded if at all.
+    Only the last row of logits is computed unless ``keep_all_logits`` asks for all L.
+    """
+    input_ids, attention_mask = inputs["input_ids"], inputs["attention_mask"]
+    _check_prompt(input_ids, attention_mask)
+    output = model(
+        input_ids=input_ids,  # [B, L]
+        attention_mask=attention_mask,  # [B, L]
+        position_ids=positions(attention_mask),  # [B, L]
+        use_cache=True,
+        logits_to_keep=0 if keep_all_logits else 1,  # 0 means all
+    )
+    return _forward(output, keep_all_logits)
+
+
+@torch.inference_mode()
+def decode_step(
+    model: PreTrainedModel, token_ids: torch.Tensor, cache: Cache, attention_mask: torch.Tensor
+) -> Forward:
+    """Run one new token through the model, on top of the cache, which grows by one in place.
+
+    ``token_ids`` is [B, 1]; ``attention_mask`` is [B, cached tokens + 1] and already counts the new
+    token. The library takes a mask of any length and is then silently wrong; this raises.
+    """
+    _check_decode(token_ids, cache, attention_mask)
+    output = model(
+        input_ids=token_ids,  # [B, 1]
+        attention_mask=attention_mask,  # [B, cached + 1]
+        position_ids=positions(attention_mask)[:, -1:],  # [B, 1]
+        cache=cache,
+        use_cache=True,
+    )
+    return _forward(output, keep_all_logits=False)
+
+
+def stream(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    inputs: Mapping[str, torch.Tensor],
+    *,
+    max_new_tokens: int = 64,
+    sampler: Sampler = greedy,
+    eos_token_ids: EosTokenIds = None,
+    keep_all_logits: bool = False,
+    clock: Clock | None = None,
+) -> Iterator[Step]:
+    """Yield one record a token for one prompt ([1, L]): one prefill, then decode steps.
+
+    T tokens cost one prefill and T − 1 decode forwards: the last token picked is never an input.
+    """
+    attention_mask = inputs["attention_mask"]  # [1, L]
+    stops = resolve_eos_token_ids(eos_token_ids, model, tokenizer)
+    check_limit(max_new_tokens, attention_mask.shape, model.config)
+    clock = clock or device_clock(model.device)
+    start = clock()
+    forward = prefill(model, inputs, keep_all_logits)
+    for number in range(1, max_new_tokens + 1):
+        token_ids = check_choice(sampler(forward.logits), forward.logits)  # [1]
+        token_id = int(token_ids)
+        seconds = clock() - start
+        yield Step(
+            number=number,
+            phase="prefill" if number == 1 else "decode",
+            token_id=token_id,
+            text=token_text(tokenizer, token_id),
+            top_k=top_candidates(tokenizer, forward.logits[0]),
+            input_shape=(1, attention_mask.shape[1] if number == 1 else 1),
+            logits_shape=forward.full_logits_shape,
+            mask_length=attention_mask.shape[1],
+            cache_length=cached_length(forward.cache),
+            seconds=seconds,
+        )
+        if token_id in stops or number == max_new_tokens:
+            return
+        start = clock()
+        attention_mask = append_one(attention_mask)  # the new token becomes visible
+        forward = decode_step(model, token_ids[:, None], forward.cache, attention_mask)
+
+
+def generate(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Messages,
+    *,
+    max_new_tokens: int = 64,
+    sampler: Sampler = greedy,
+    eos_token_ids: EosTokenIds = None,
+    keep_all_logits: bool = False,
+    clock: Clock | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Trace:
+    """Answer one conversation and return the run: ids, text, stop reason, a record for each token.
+
+    With the defaults the ids are those of ``model.generate(do_sample=False,
+    repetition_penalty=1.0)``. ``eos_token_ids=None`` stops where ``generate()`` would.
+    ``on_step`` is called with each record as it is made, outside the times measured.
+    """
+    inputs = encode(tokenizer, messages, model.device)
+    stops = resolve_eos_token_ids(eos_token_ids, model, tokenizer)
+    memory.reset_peak(model.device)
+    steps = []
+    for step in stream(
+        model,
+        tokenizer,
+        inputs,
+        max_new_tokens=max_new_tokens,
+        sampler=sampler,
+        eos_token_ids=stops,
+        keep_all_logits=keep_all_logits,
+        clock=clock,
+    ):
+        steps.append(step)
+        if on_step is not None:
+            on_step(step)
+    return Trace(
+        prompt=messages if isinstance(messages, str) else [dict(turn) for turn in messages],
+        rendered_prompt=render_chat(tokenizer, messages),
+        prompt_ids=inputs["input_ids"][0].tolist(),
+        steps=tuple(steps),
+        text=decode_text(tokenizer, [step.token_id for step in steps]),
+        stop_reason=stop_reason(steps[-1].token_id, stops),
+        max_new_tokens=max_new_tokens,
+        eos_token_ids=sorted(stops),
+        device=str(model.device),
+        dtype=str(model.dtype).removeprefix("torch."),
+        peak_allocated_mib=memory.peak_allocated_mib(model.device),
+    )
+
+
+# --- masks, positions, caches ---------------------------------------------------------------------
+
+
+def positions(attention_mask: torch.Tensor) -> torch.Tensor:
+    """Return the position of each column, [B, L]: the first real token of a row is at 0."""
+    return (attention_mask.long().cumsum(dim=-1) - 1).clamp(min=0)
+
+
+def append_one(attention_mask: torch.Tensor) -> torch.Tensor:
+    """Return the mask with one more visible column: [B, n] → [B, n + 1], same dtype."""
+    return torch.cat([attention_mask, attention_mask.new_ones(len(attention_mask), 1)], dim=-1)
+
+
+def cached_length(cache: Cache) -> int:
+    """Return how many tokens the cache holds."""
+    return int(cache.get_seq_length())
+
+
+def cached_keys_and_values(cache: Cache, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return keys and values of one layer, each [B, H_kv, L, D]."""
+    return cache.layers[layer].keys, cache.layers[layer].values
+
+
+def number_of_cached_layers(cache: Cache) -> int:
+    """Return how many layers keep keys and values."""
+    return len(cache.layers)
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _forward(output: Any, keep_all_logits: bool) -> Forward:
+    return Forward(
+        logits=output.logits[:, -1],  # [B, positions, V] → [B, V]
+        cache=output.cache,
+        full_logits_shape=tuple(output.logits.shape),
+        all_logits=output.logits if keep_all_logits else None,
+    )
+
+
+def _check_prompt(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> None:
+    if input_ids.dim() != 2 or input_ids.shape[1] == 0:
+        raise ValueError(f"input_ids must be [B, L] with L ≥ 1, not {list(input_ids.shape)}")
+    if attention_mask.shape != input_ids.shape:
+        raise ValueError(
+            f"attention_mask must be {list(input_ids.shape)} like input_ids, "
+            f"not {list(attention_mask.shape)}"
+        )
+    if not bool(attention_mask[:, -1].all()):
+        raise ValueError(
+            "a row ends in padding, and the last position scores the next token: pad on the left"
+        )
+
+
+def _check_decode(token_ids: torch.Tensor, cache: Cache, attention_mask: torch.Tensor) -> None:
+    if token_ids.dim() != 2 or token_ids.shape[1] != 1:
+        raise ValueError(
+            f"a decode step takes one token a row, [B, 1], not {list(token_ids.shape)}: "
+            "the tokens before it are in the cache already"
+        )
+    cached = cached_length(cache)
+    expected = [token_ids.shape[0], cached + 1]
+    if list(attention_mask.shape) != expected:
+        raise ValueError(
+            f"attention_mask must be {expected}, not {list(attention_mask.shape)}: "
+            f"the cache holds {cached} tokens and one more comes in"
+        )

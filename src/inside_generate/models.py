@@ -1,0 +1,200 @@
+"""Finding a model on this machine's disk, loading it, and saying which one it is.
+
+What it knows: which directory a name stands for, and how to load it without network, pickles
+or code from a checkpoint. What it leaves to others: getting models (`fetch`), their facts
+(`checkpoints`), what a directory must hold (`layout`, `integrity`), device and dtype (`device`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, Checkpoint, fetch_command
+from inside_generate.device import choose_device, choose_dtype, wanted_dtype
+from inside_generate.errors import InsideGenerateError, in_a_line
+from inside_generate.home import home, model_directory
+from inside_generate.hub import find_in_hub_cache
+from inside_generate.integrity import damage, read_manifest, sha256
+from inside_generate.layout import check_layout, weight_files
+from inside_generate.quiet import quiet
+
+__all__ = ["CHECKPOINTS", "Checkpoint", "Identity", "find", "home", "identity", "load", "on_disk"]
+
+# A notebook's load cell may run twice: the same call gives the model that is still in memory,
+# and nothing here keeps a model alive that nobody else holds.
+_loaded: weakref.WeakValueDictionary[tuple[Any, ...], PreTrainedModel]
+_loaded = weakref.WeakValueDictionary()
+_tokenizers: weakref.WeakKeyDictionary[PreTrainedModel, PreTrainedTokenizerBase]
+_tokenizers = weakref.WeakKeyDictionary()
+_state_when_loaded: weakref.WeakKeyDictionary[PreTrainedModel, tuple[torch.device, torch.dtype]]
+_state_when_loaded = weakref.WeakKeyDictionary()
+
+
+def find(model: str | Path = "auto") -> Path:
+    """Return the directory of a whole model on this disk.
+
+    ``model`` is a name from ``CHECKPOINTS``, a path, or "auto": what ``INSIDE_GENERATE_MODEL``
+    says, else the reference, else the stand-in, else the small one. A name wins over a folder
+    of that name; write ``./name`` for the folder.
+    """
+    wanted = wanted_model(model)
+    if wanted == "auto":
+        for checkpoint in CHECKPOINTS.values():
+            if directory := on_disk(checkpoint):
+                return directory
+        raise InsideGenerateError(f"there is no model in {home()} yet; type `{fetch_command()}`")
+    if wanted in CHECKPOINTS:
+        return _find_known(CHECKPOINTS[wanted])
+    return _find_path(Path(wanted).expanduser())
+
+
+def wanted_model(model: str | Path) -> str:
+    """Return the name or path that counts: the argument, else the environment's, else "auto"."""
+    return os.environ.get("INSIDE_GENERATE_MODEL") or "auto" if model == "auto" else str(model)
+
+
+def _find_known(checkpoint: Checkpoint) -> Path:
+    directory = on_disk(checkpoint)
+    if directory is None:
+        raise InsideGenerateError(
+            f"{checkpoint.name} is not in {home()}; type `{fetch_command(checkpoint.name)}`"
+        )
+    return directory
+
+
+def _find_path(directory: Path) -> Path:
+    if not directory.is_dir():
+        raise InsideGenerateError(
+            f"unknown model {str(directory)!r}: neither a directory nor one of "
+            f"auto, {', '.join(CHECKPOINTS)}"
+        )
+    check_layout(directory)
+    return directory.resolve()
+
+
+def on_disk(checkpoint: Checkpoint) -> Path | None:
+    """Return the whole directory of a known model, fetched or in the hub's own cache, or None.
+
+    One that was fetched and has changed since is an error: nobody wants other numbers unawares.
+    """
+    directory = model_directory(checkpoint.name)
+    if directory.exists():
+        if wrong := damage(directory):
+            raise InsideGenerateError(
+                f"{directory} is damaged: {wrong}; type `{fetch_command(checkpoint.name)}`"
+            )
+        return directory
+    return find_in_hub_cache(checkpoint) if checkpoint.source == "hub" else None
+
+
+def load(
+    model: str | Path = "auto",
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "auto",
+) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
+    """Return the tokenizer and the model, in eval mode, on the device, from this disk alone.
+
+    Arguments as for ``find``, ``choose_device`` and ``choose_dtype``. While the model of an
+    earlier call with the same arguments is alive, that call's two objects are returned.
+    """
+    target = choose_device(device)
+    directory = find(model)
+    number_format, _ = choose_dtype(dtype, target)
+    # fp16 reaches 65504 only: where it was not asked for, the model must show that this is enough.
+    on_trial = number_format is torch.float16 and wanted_dtype(dtype) == "auto"
+    key = (directory, target, number_format, on_trial, *_stamps(directory))
+    found = _loaded.get(key)
+    if found is None or (found.device, found.dtype) != _state_when_loaded[found]:
+        tokenizer, found = _load(directory, target, number_format)
+        if on_trial and not has_finite_logits(found):
+            found = found.float()
+        _loaded[key], _tokenizers[found] = found, tokenizer
+        _state_when_loaded[found] = found.device, found.dtype
+    return _tokenizers[found], found.eval()
+
+
+@torch.inference_mode()
+def has_finite_logits(model: PreTrainedModel) -> bool:
+    """Return whether a short forward gives numbers, and neither infinity nor NaN."""
+    ids = torch.arange(8, device=model.device)[None] % model.config.vocab_size  # [1, 8]
+    return bool(model(input_ids=ids).logits.isfinite().all())
+
+
+def _stamps(directory: Path) -> list[tuple[int, int]]:
+    """Return size and time of change of each file with weights: other weights, other model."""
+    return [(path.stat().st_size, path.stat().st_mtime_ns) for path in weight_files(directory)]
+
+
+def _load(
+    directory: Path, device: torch.device, dtype: torch.dtype
+) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    weights = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+    try:
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(directory, **local)
+            model, report = AutoModelForCausalLM.from_pretrained(
+                directory, dtype=dtype, **weights, **local
+            )
+            model.to(device)
+    except Exception as error:  # anything may be wrong with a directory from anywhere
+        raise InsideGenerateError(f"cannot load {directory}: {in_a_line(error)}") from error
+    _check_report(report, directory)
+    return tokenizer, model
+
+
+def _check_report(report: dict[str, Any], directory: Path) -> None:
+    """Raise if weights were missing or misshapen: the library makes up random ones instead."""
+    mismatched = [name for name, *_ in report["mismatched_keys"]]
+    for wrong, names in (("lacks", report["missing_keys"]), ("has misshapen", mismatched)):
+        if names:
+            raise InsideGenerateError(
+                f"{directory} {wrong} weights of the model in its config.json: {len(names)}, such "
+                f"as {min(names)}; download it again"
+            )
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which model really ran, for records and captions."""
+
+    model_id: str
+    revision: str | None  # hub commit; stand-in: sum of its GGUF; a path: sum of its weights
+    name: str | None  # the key in CHECKPOINTS, for a model of the course
+    directory: Path | None  # None for a model that was made in memory
+
+
+def identity(model: PreTrainedModel) -> Identity:
+    """Return what ``model`` was loaded from, told by the files and not by what was asked for."""
+    directory = Path(model.name_or_path)
+    if not model.name_or_path or not directory.is_dir():
+        return Identity(f"{type(model).__name__} made in memory", None, None, None)
+    if manifest := read_manifest(directory):
+        name = manifest["name"] if manifest["name"] in CHECKPOINTS else None
+        return Identity(manifest["model_id"], manifest["revision"], name, directory)
+    reference = CHECKPOINTS[REFERENCE]
+    if find_in_hub_cache(reference) == directory:
+        return Identity(reference.model_id, reference.revision, reference.name, directory)
+    return Identity(str(directory), _sum_of_weights(directory), None, directory)
+
+
+def _sum_of_weights(directory: Path) -> str:
+    """Return the sha256 of the weights' file; of several, that of ``sha256sum *.safetensors``."""
+    paths = weight_files(directory)
+    if len(paths) == 1:
+        return sha256(paths[0])
+    lines = "".join(f"{sha256(path)}  {path.name}\n" for path in paths)
+    return hashlib.sha256(lines.encode()).hexdigest()

@@ -1,0 +1,149 @@
+"""The figures of the book. Each takes data, draws on an ``Axes`` and returns it.
+
+Nothing here shows or saves a figure or sets a style: a notebook calls ``use_book_style`` once. One
+colour means one thing on every page (Okabe and Ito's palette, safe for colour-blind readers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.ticker import MaxNLocator
+from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+from inside_generate.trace import Candidate, Trace
+
+PREFILL = "#0072B2"
+DECODE = "#D55E00"
+CACHE = "#009E73"
+CHOICE = "#CC79A7"
+WEIGHTS = "#7F7F7F"
+ATTENTION = "#E69F00"
+INK = "#222222"
+
+
+def use_book_style() -> None:
+    """Set the book's style for all figures that follow, drawn as SVG in a notebook."""
+    with resources.as_file(resources.files("inside_generate") / "data" / "book.mplstyle") as path:
+        plt.style.use(path)
+    set_matplotlib_formats("svg")
+
+
+def plot_next_tokens(candidates: Sequence[Candidate], *, ax: Axes | None = None) -> Axes:
+    """Draw the logits of the best candidates as bars, the chosen one filled.
+
+    Logits, not probabilities: softmax over five candidates would not be softmax over all.
+    """
+    ax = ax or plt.subplots()[1]
+    labels = [label(candidate.text) for candidate in candidates]
+    logits = [candidate.logit for candidate in candidates]
+    colours = [CHOICE] + ["white"] * (len(candidates) - 1)
+    bars = ax.barh(range(len(labels)), logits, color=colours, edgecolor=CHOICE, linewidth=1.5)
+    ax.bar_label(bars, fmt="%.2f", padding=3)
+    ax.set_yticks(range(len(labels)), labels, family="monospace")
+    ax.invert_yaxis()
+    ax.set(xlabel="logit (no unit)", title="Greedy takes the highest logit")
+    ax.margins(x=0.15)
+    return ax
+
+
+def plot_prompt_predictions(
+    tokens: Sequence[str], probabilities: Sequence[float], *, ax: Axes | None = None
+) -> Axes:
+    """Draw the probability that each prompt position gave to the token that really follows it.
+
+    ``tokens[i]`` is the token that follows, ``probabilities[i]`` what position i gave to it.
+    """
+    ax = ax or plt.subplots(figsize=(5.4, 1.2 + 0.2 * len(tokens)))[1]
+    rows = range(len(tokens))
+    ax.barh(rows, probabilities, color=PREFILL)
+    ax.set_yticks(rows, [label(token) for token in tokens], family="monospace", fontsize=9)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1), xlabel="probability of the token that really follows")
+    ax.set_title("Every prompt position predicts its next token")
+    return ax
+
+
+def plot_timeline(trace: Trace, *, ax: Axes | None = None) -> Axes:
+    """Draw one run as bars on a time line: prefill first, then one bar a decode step."""
+    ax = ax or plt.subplots(figsize=(5.4, 2.2))[1]
+    start_ms = 0.0
+    for step in trace.steps:
+        colour = PREFILL if step.phase == "prefill" else DECODE
+        hatch = "//" if step.phase == "prefill" else None
+        width_ms = 1000 * step.seconds
+        ax.barh(0, width_ms, left=start_ms, color=colour, edgecolor="white", hatch=hatch)
+        start_ms += width_ms
+    first_ms = 1000 * trace.ttft_s
+    ax.text(0, 0.5, "prefill → token 1", color=PREFILL, ha="left")
+    if len(trace.steps) > 1:
+        ax.text(first_ms, -0.5, "decode: a token a bar", color=DECODE, ha="left", va="top")
+    ax.set(xlabel="time (ms)", yticks=[], ylim=(-0.9, 0.9))
+    ax.set_title("One prefill, then one step a token")
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+def plot_cache_growth(trace: Trace, bytes_per_token: int, *, ax: Axes | None = None) -> Axes:
+    """Draw what the KV cache holds after each forward: tokens, and the KiB they take."""
+
+    def to_kib(tokens: Any) -> Any:
+        return tokens * bytes_per_token / 1024
+
+    def to_tokens(kib: Any) -> Any:
+        return kib * 1024 / bytes_per_token
+
+    ax = ax or plt.subplots()[1]
+    numbers = [step.number for step in trace.steps]
+    lengths = [step.cache_length for step in trace.steps]
+    ax.step(numbers, lengths, where="mid", color=CACHE)
+    ax.plot(numbers, lengths, "o", color=CACHE, markersize=4)
+    ax.text(numbers[0], lengths[0], f"   after prefill: {lengths[0]}", color=CACHE, va="top")
+    ax.text(numbers[-1], lengths[-1], f"at the end: {lengths[-1]}   ", color=CACHE, ha="right")
+    ax.set(xlabel="forward pass (1 is prefill)", ylabel="tokens in the cache")
+    ax.set_title("The cache grows by one token a step")
+    ax.margins(y=0.15)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    kib = ax.secondary_yaxis("right", functions=(to_kib, to_tokens))
+    kib.set_ylabel("KiB of keys and values")
+    return ax
+
+
+def plot_mask_growth(trace: Trace, *, ax: Axes | None = None) -> Axes:
+    """Draw, for each forward, which columns its input has and which ones the cache gives."""
+    ax = ax or plt.subplots(figsize=(5.4, 1.4 + 0.16 * len(trace.steps)))[1]
+    width = trace.steps[-1].mask_length
+    cells = [
+        [0] * (step.mask_length - step.input_shape[1])  # read from the cache
+        + [1 if step.phase == "prefill" else 2] * step.input_shape[1]  # new in this forward
+        + [math.nan] * (width - step.mask_length)  # not there yet
+        for step in trace.steps
+    ]
+    ax.pcolormesh(
+        cells, cmap=ListedColormap([CACHE, PREFILL, DECODE]), vmin=0, vmax=2, edgecolors="white"
+    )
+    ax.invert_yaxis()
+    ax.set(xlabel="column of the attention mask", ylabel="forward pass")
+    ax.set_yticks([row + 0.5 for row in range(len(cells))], [str(s.number) for s in trace.steps])
+    ax.tick_params(axis="y", labelsize=8)
+    ax.set_title("The mask covers the cache and what is new")
+    swatches = [plt.Rectangle((0, 0), 1, 1, color=c) for c in (PREFILL, CACHE, DECODE)]
+    names = ["prompt, new in prefill", "read from the cache", "the one new token"]
+    ax.figure.legend(swatches, names, loc="outside lower center", ncols=2, fontsize=9)
+    return ax
+
+
+def label(text: str) -> str:
+    """Return a token's text for an axis: quoted, what the font cannot draw as an escape.
+
+    ``$`` would begin a formula.
+    """
+    drawable = "".join(c if ord(c) < 0x250 else f"\\u{ord(c):04x}" for c in repr(text))
+    return drawable.replace("$", r"\$")

@@ -1,0 +1,33 @@
+"""Loading without chatter: no progress bars, no advice on stderr, nothing changed for good.
+
+What it knows: the switches of the model library and of the hub client. A page of the book is
+built with "anything on stderr is a failure"; what matters is raised as an error instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+
+from huggingface_hub.utils import are_progress_bars_disabled, enable_progress_bars
+from transformers.utils import logging
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silence both libraries inside the block, and put each switch back as it was."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    hub_bars = not are_progress_bars_disabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()  # the hub client's too
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+        if hub_bars:
+            enable_progress_bars()

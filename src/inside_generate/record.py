@@ -1,0 +1,57 @@
+"""The JSON file of a run: what happened, and what it happened on.
+
+Its form is fixed by ``data/run.schema.json``; ``schema_version`` counts that form.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from inside_generate.environment import describe
+from inside_generate.errors import InsideGenerateError
+from inside_generate.trace import Trace
+
+SCHEMA_VERSION = 1
+
+
+def run_record(trace: Trace, model: PreTrainedModel) -> dict[str, Any]:
+    """Return one run as the JSON object that ``run`` writes."""
+    return {"schema_version": SCHEMA_VERSION, **describe(model), **trace.to_dict()}
+
+
+def run_schema() -> dict[str, Any]:
+    """Return the JSON schema of a run's file."""
+    text = resources.files("inside_generate").joinpath("data", "run.schema.json").read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def write_json(record: dict[str, Any], path: str | Path) -> Path:
+    """Write ``record`` readable by people: folders made, indented by 2, UTF-8, final newline.
+
+    The file appears whole or not at all. Numbers that JSON does not know (NaN) are refused.
+    """
+    target = Path(path)
+    if not target.name:
+        raise InsideGenerateError(f"cannot write {str(path)!r}: name a file with --output")
+    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    data = text.encode("utf-8")
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(data)
+        partial.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise InsideGenerateError(
+            f"cannot write {str(target)!r} ({error.strerror}); choose another file with --output"
+        ) from error
+    return target

@@ -1,0 +1,35 @@
+"""From logits to the next token id.
+
+A sampler takes the logits of the last position, ``[B, V]``, and returns one id a row, ``[B]``. It
+never changes the logits and never sees the model: the forward pass and the choice stay apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+Sampler = Callable[[torch.Tensor], torch.Tensor]
+
+
+def greedy(logits: torch.Tensor) -> torch.Tensor:
+    """Return the id of the highest logit of each row: [B, V] → [B].
+
+    Softmax keeps the order of its inputs, so no probabilities are needed for this. Of equal logits
+    the lowest id wins, as in ``torch.argmax`` on a CPU.
+    """
+    return logits.argmax(dim=-1)
+
+
+def check_choice(token_ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """Return what a sampler chose, or raise where it is not one valid id a row."""
+    batch, vocabulary = logits.shape
+    if not isinstance(token_ids, torch.Tensor) or token_ids.shape != (batch,):
+        shape = getattr(token_ids, "shape", type(token_ids).__name__)
+        raise ValueError(f"a sampler must return one id a row, shape [{batch}], not {shape}")
+    if token_ids.is_floating_point() or not bool(
+        ((token_ids >= 0) & (token_ids < vocabulary)).all()
+    ):
+        raise ValueError(f"a sampler must return ids from 0 to {vocabulary - 1}, not {token_ids}")
+    return token_ids

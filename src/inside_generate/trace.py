@@ -1,0 +1,159 @@
+"""What one run was: a record for each token, and the run as a whole.
+
+Plain data, frozen, with units in the names. ``to_dict`` and ``from_dict`` are the way to JSON and
+back; what a run's file says about the machine is added in ``record.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from inside_generate import timing
+from inside_generate.chat import decode_text
+from inside_generate.stopping import EOS, LIMIT
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One token that could come next, with its logit before softmax."""
+
+    token_id: int
+    logit: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One token and the forward pass that it came from."""
+
+    number: int  # of the generated token, from 1
+    phase: str  # "prefill" for token 1, "decode" for the others
+    token_id: int
+    text: str  # of this id alone: a character may be spread over several ids
+    top_k: tuple[Candidate, ...]  # best first
+    input_shape: Shape  # [1, L] in prefill, [1, 1] in decode
+    logits_shape: Shape  # [1, positions kept, V]
+    mask_length: int  # keys that this forward could see
+    cache_length: int  # tokens in the KV cache after this forward
+    seconds: float  # forward and choice, device synchronised
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A finished run of one prompt."""
+
+    prompt: str | list[dict[str, Any]]
+    rendered_prompt: str
+    prompt_ids: list[int]
+    steps: tuple[Step, ...]
+    text: str
+    stop_reason: str  # "eos" or "max_new_tokens"
+    max_new_tokens: int
+    eos_token_ids: list[int]
+    device: str
+    dtype: str
+    peak_allocated_mib: float | None  # None where the device has no such counter
+
+    @cached_property
+    def generated_ids(self) -> list[int]:
+        """The ids in order; an EOS that ended the run is the last of them."""
+        return [step.token_id for step in self.steps]
+
+    @property
+    def ttft_s(self) -> float:
+        """Seconds to the first token."""
+        return timing.ttft_s([step.seconds for step in self.steps])
+
+    @property
+    def tpot_s(self) -> float | None:
+        """Mean seconds per token after the first; ``None`` for a single token."""
+        return timing.tpot_s([step.seconds for step in self.steps])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run under the keys of its JSON file (``data/run.schema.json``)."""
+        first = self.steps[0]
+        return {
+            "prompt": self.prompt,
+            "rendered_prompt": self.rendered_prompt,
+            "input_ids": [self.prompt_ids],
+            "input_shape": [1, len(self.prompt_ids)],
+            "full_logits_shape": list(first.logits_shape),
+            "last_logits_shape": [first.logits_shape[0], first.logits_shape[-1]],
+            "top_k": [asdict(candidate) for candidate in first.top_k],
+            "generated_token_ids": self.generated_ids,
+            "generated_text": self.text,
+            "stop_reason": self.stop_reason,
+            "max_new_tokens": self.max_new_tokens,
+            "eos_token_id": sorted(self.eos_token_ids),
+            "prompt_tokens": len(self.prompt_ids),
+            "generated_tokens": len(self.steps),
+            "peak_allocated_mib": self.peak_allocated_mib,
+            "device": self.device,
+            "dtype": self.dtype,
+            "steps": [_step_to_dict(step) for step in self.steps],
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Trace:
+        """Return the run that ``to_dict`` wrote; keys about the machine are passed over."""
+        return cls(
+            prompt=record["prompt"],
+            rendered_prompt=record["rendered_prompt"],
+            prompt_ids=list(record["input_ids"][0]),
+            steps=tuple(_step_from_dict(step) for step in record["steps"]),
+            text=record["generated_text"],
+            stop_reason=record["stop_reason"],
+            max_new_tokens=record["max_new_tokens"],
+            eos_token_ids=list(record["eos_token_id"]),
+            device=record["device"],
+            dtype=record["dtype"],
+            peak_allocated_mib=record["peak_allocated_mib"],
+        )
+
+
+def token_text(tokenizer: PreTrainedTokenizerBase, token_id: int) -> str:
+    """Return the text of one id; U+FFFD where it holds only part of a character's bytes."""
+    return decode_text(tokenizer, [token_id], skip_special_tokens=False)
+
+
+def top_candidates(
+    tokenizer: PreTrainedTokenizerBase, logits: torch.Tensor, k: int = 5
+) -> tuple[Candidate, ...]:
+    """Return the ``k`` best next tokens of one row of logits, [V], best first."""
+    best = logits.float().topk(min(k, len(logits)))
+    return tuple(
+        Candidate(token_id, logit, token_text(tokenizer, token_id))
+        for token_id, logit in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    )
+
+
+def stop_reason(last_token_id: int, eos_token_ids: frozenset[int]) -> str:
+    """Return why a finished run ended. An EOS at the limit is still an EOS."""
+    return EOS if last_token_id in eos_token_ids else LIMIT
+
+
+def _step_to_dict(step: Step) -> dict[str, Any]:
+    record = asdict(step)
+    for shape in ("input_shape", "logits_shape"):
+        record[shape] = list(record[shape])
+    record["top_k"] = list(record["top_k"])
+    return record
+
+
+def _step_from_dict(record: Mapping[str, Any]) -> Step:
+    return Step(
+        **{
+            **record,
+            "top_k": tuple(Candidate(**candidate) for candidate in record["top_k"]),
+            "input_shape": tuple(record["input_shape"]),
+            "logits_shape": tuple(record["logits_shape"]),
+        }
+    )

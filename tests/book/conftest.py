@@ -1,0 +1,128 @@
+"""The built pages, served on the loopback address, and a browser where there is one."""
+
+import functools
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+import pages
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / pages.HTML
+NAMES = [document.with_suffix("").as_posix() for document in pages.documents(ROOT)]
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-quic"]
+SIZES = {"wide": 1280, "narrow": 360}
+SCHEMES = ("light", "dark")
+
+# What a page looks like from inside, as plain data.
+LOOK = """() => {
+  const style = (element) => getComputedStyle(element);
+  const content = document.querySelector('.bd-article') || document.body;
+  return {
+    width: document.documentElement.scrollWidth,
+    room: window.innerWidth,
+    scheme: document.documentElement.dataset.theme,
+    ink: style(content).color,
+    paper: style(document.body).backgroundColor,
+    broken: [...document.images].filter((image) => !image.naturalWidth).map((image) => image.src),
+    flat: [...document.querySelectorAll('math')]
+      .filter((formula) => formula.checkVisibility() && !formula.getBoundingClientRect().height)
+      .map((formula) => formula.textContent),
+  };
+}"""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What one visit to a page showed."""
+
+    look: dict
+    complaints: list[str]  # errors and warnings of the console, scripts that threw
+    elsewhere: list[str]  # addresses on other hosts that the page asked for; none was reached
+    failed: list[str]  # files of the book that were not there
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Keep the test's output for the tests."""
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[str]:
+    """The address of the book, served on this machine until the tests are done."""
+    assert (HTML / "index.html").is_file(), "there are no pages yet; type `make book`"
+    handler = functools.partial(Quiet, directory=str(HTML))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium: the one that CHROMIUM names, the system's, or Playwright's own."""
+    with sync_playwright() as playwright:
+        found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, PROGRAMS)), None)
+        if not found and not Path(playwright.chromium.executable_path).exists():
+            pytest.skip(
+                "no Chromium here: install it (apt install chromium, or "
+                "python -m playwright install chromium) or name it with CHROMIUM=/path/to/it"
+            )
+        chromium = playwright.chromium.launch(executable_path=found, args=OPTIONS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def screens(browser):
+    """One reader with an empty browser for each size and scheme."""
+    return {
+        (size, scheme): browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
+        for size, width in SIZES.items()
+        for scheme in SCHEMES
+    }
+
+
+@pytest.fixture(scope="session")
+def visit(screens, site):
+    """Return a function that visits a page once for each size and scheme and says what it saw."""
+
+    @functools.cache
+    def go(name: str, size: str, scheme: str) -> Visit:
+        complaints, elsewhere, failed = [], [], []
+
+        def only_here(route):
+            here = route.request.url.startswith((site, "data:"))
+            if not here:
+                elsewhere.append(route.request.url)
+            route.continue_() if here else route.abort()
+
+        with closing(screens[size, scheme].new_page()) as page:
+            page.route("**/*", only_here)
+            page.on("console", lambda said: note(said, complaints))
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("response", lambda got: got.ok or failed.append(f"{got.status} {got.url}"))
+            page.goto(f"{site}/{name}.html", wait_until="load")
+            page.wait_for_function("document.documentElement.dataset.theme !== 'auto'")
+            return Visit(page.evaluate(LOOK), complaints, elsewhere, failed)
+
+    return go
+
+
+def note(said, complaints: list[str]) -> None:
+    """Keep what the console says, unless it is chatter or about a request that was refused."""
+    if said.type in ("error", "warning") and "net::ERR_FAILED" not in said.text:
+        complaints.append(said.text)

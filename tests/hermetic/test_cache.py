@@ -1,0 +1,200 @@
+"""Bytes: what the formulas say is what the tensors hold, and the reference's own figures."""
+
+from importlib import resources
+
+import pytest
+import torch
+from tests.tiny import tiny_config, tiny_model
+from transformers import (
+    AutoConfig,
+    DynamicCache,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    StaticCache,
+)
+
+from inside_generate import kv_cache_bytes, logits_bytes, measured_kv_bytes, prefill, weight_bytes
+from inside_generate.cache import head_dim, kv_heads, parameter_count
+
+MIB = 1024**2
+
+
+def llama(**changes):
+    sizes = {
+        "vocab_size": 64,
+        "hidden_size": 48,
+        "intermediate_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+    }
+    return LlamaForCausalLM(LlamaConfig(**(sizes | changes)))
+
+
+MODELS = {
+    "grouped": lambda: tiny_model(),
+    "one kv head": lambda: tiny_model(num_key_value_heads=1),
+    "kv = query heads": lambda: tiny_model(num_key_value_heads=4),
+    "explicit head_dim": lambda: llama(head_dim=20),  # not 48 / 6
+    "kv heads None": lambda: llama(num_key_value_heads=None),
+    "no such key": lambda: GPT2LMHeadModel(
+        GPT2Config(vocab_size=64, n_positions=32, n_embd=48, n_layer=2, n_head=3)
+    ),
+}
+
+
+def filled(model, cache, batch, length):
+    with torch.inference_mode():
+        ids = torch.ones(batch, length, dtype=torch.long)
+        return model.eval()(input_ids=ids, cache=cache, use_cache=True).cache
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+@pytest.mark.parametrize("name", list(MODELS))
+def test_the_kv_formula_gives_the_bytes_of_the_real_tensors(name, kind, dtype):
+    model = MODELS[name]().to(dtype)
+    cache = (
+        DynamicCache(config=model.config)
+        if kind == "dynamic"
+        else StaticCache(config=model.config, max_cache_len=17)
+    )
+    measured = measured_kv_bytes(filled(model, cache, batch=3, length=17))
+    assert measured > 0
+    assert kv_cache_bytes(model.config, 17, batch=3, dtype=dtype) == measured
+
+
+def test_a_static_cache_takes_the_bytes_of_its_full_length_from_the_start():
+    model = tiny_model()
+    cache = filled(model, StaticCache(config=model.config, max_cache_len=32), batch=1, length=5)
+    assert measured_kv_bytes(cache) == kv_cache_bytes(model.config, 32, dtype=torch.float32)
+
+
+def test_prefill_leaves_the_predicted_bytes_behind():
+    model = tiny_model()
+    ids = torch.ones(2, 9, dtype=torch.long)
+    cache = prefill(model, {"input_ids": ids, "attention_mask": ids}).cache
+    assert measured_kv_bytes(cache) == kv_cache_bytes(model.config, 9, 2, torch.float32)
+
+
+def test_an_explicit_head_size_wins_over_the_quotient():
+    assert head_dim(tiny_config()) == 16
+    assert head_dim(LlamaConfig(hidden_size=48, num_attention_heads=6, head_dim=20)) == 20
+
+
+def test_a_config_without_kv_heads_has_one_for_each_query_head():
+    config = Qwen2Config(num_attention_heads=8, num_key_value_heads=2)
+    assert kv_heads(config) == 2
+    config.num_key_value_heads = None
+    assert kv_heads(config) == 8
+    assert kv_heads(GPT2Config(n_head=3)) == 3
+
+
+def test_nothing_cached_takes_no_bytes():
+    assert kv_cache_bytes(tiny_config(), 0) == 0
+    assert measured_kv_bytes(DynamicCache()) == 0
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, True, "17", None])
+@pytest.mark.parametrize("size", ["length", "batch"])
+@pytest.mark.parametrize("formula", [kv_cache_bytes, logits_bytes])
+def test_a_size_that_is_no_whole_number_is_refused_by_name(formula, size, bad):
+    sizes = {"length": 17, "batch": 3} | {size: bad}
+    with pytest.raises(
+        ValueError, match=rf"{size} must be a whole number of at least 0, not {bad!r}"
+    ):
+        formula(tiny_config(), **sizes)
+
+
+def test_the_logits_formula_gives_the_bytes_of_the_real_tensor():
+    model = tiny_model()
+    ids = torch.ones(3, 17, dtype=torch.long)
+    logits = prefill(model, {"input_ids": ids, "attention_mask": ids}, True).all_logits
+    assert logits.nbytes == logits_bytes(model.config, 17, batch=3, dtype=torch.float32)
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
+def test_weights_are_counted_alike_from_config_and_model_and_a_tied_matrix_once(tied):
+    model = tiny_model(tie_word_embeddings=tied)
+    storages = {p.untyped_storage().data_ptr(): p.nbytes for p in model.parameters()}
+    assert weight_bytes(model, torch.float32) == sum(storages.values())
+    assert weight_bytes(model.config, torch.float32) == weight_bytes(model, torch.float32)
+
+
+def test_tying_saves_one_matrix():
+    tied, untied = (parameter_count(tiny_config(tie_word_embeddings=tie)) for tie in (True, False))
+    config = tiny_config()
+    assert untied - tied == config.vocab_size * config.hidden_size
+
+
+def test_weights_are_counted_in_the_dtype_that_is_asked_for():
+    assert weight_bytes(tiny_config()) * 2 == weight_bytes(tiny_config(), torch.float32)
+
+
+# --- the reference's figures, from its config alone -----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reference():
+    folder = resources.files("inside_generate").joinpath("data", "qwen2.5-0.5b-instruct")
+    return AutoConfig.from_pretrained(str(folder), local_files_only=True)
+
+
+def as_mha(config):
+    changed = type(config).from_dict(config.to_dict())
+    changed.num_key_value_heads = config.num_attention_heads
+    return changed
+
+
+def test_the_reference_keeps_12288_bytes_a_token_and_86016_as_mha(reference):
+    assert kv_cache_bytes(reference, 1) == 12_288
+    assert kv_cache_bytes(as_mha(reference), 1) == 86_016 == 7 * 12_288
+    assert kv_cache_bytes(reference, 1, dtype=torch.float32) == 2 * 12_288
+
+
+@pytest.mark.parametrize(("tokens", "mib"), [(1024, 12), (8 * 1024, 96), (32 * 1024, 384)])
+def test_the_references_cache_of_a_long_context_in_mib(reference, tokens, mib):
+    assert kv_cache_bytes(reference, tokens) == mib * MIB
+
+
+def test_the_references_logits_of_4096_positions_are_25_times_its_cache(reference):
+    logits, cache = logits_bytes(reference, 4096), kv_cache_bytes(reference, 4096)
+    assert logits == 1_244_659_712
+    assert round(logits / cache) == 25
+
+
+def test_the_references_logits_of_1024_positions_are_296_75_mib_of_which_one_row_serves(reference):
+    assert logits_bytes(reference, 1024) / MIB == 296.75
+    assert logits_bytes(reference, 1) / MIB == pytest.approx(0.29, abs=0.005)
+
+
+def test_the_reference_has_494032768_numbers_136134656_of_them_in_the_embedding(reference):
+    assert parameter_count(reference) == 494_032_768
+    assert weight_bytes(reference) == 988_065_536
+    assert reference.vocab_size * reference.hidden_size == 136_134_656
+
+
+def test_the_stand_ins_untied_matrix_makes_630_million_numbers(reference):
+    untied = Qwen2Config.from_dict({**reference.to_dict(), "tie_word_embeddings": False})
+    assert parameter_count(untied) == 494_032_768 + 136_134_656
+
+
+def test_counting_from_a_config_takes_no_memory(reference, monkeypatch):
+    """Half a billion fp32 numbers would be 2 GB: they stay on the device that stores nothing."""
+    made = []
+    real = Qwen2ForCausalLM.__init__
+
+    def watched(self, config):
+        real(self, config)
+        made.append(self)
+
+    monkeypatch.setattr(Qwen2ForCausalLM, "__init__", watched)
+    parameter_count(reference)
+    assert {parameter.device.type for parameter in made[0].parameters()} == {"meta"}

@@ -1,0 +1,154 @@
+"""The command line: exit codes, one line for a mistake, nothing loaded before it is found."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from inside_generate import __main__ as command_line
+from inside_generate import report
+from inside_generate.errors import InsideGenerateError
+
+
+def type_in(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "inside_generate", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+def error_line(done):
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+def test_cuda_without_cuda_is_one_line_before_anything_is_loaded(monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(report, "run", lambda **_: pytest.fail("it went on"))
+    assert command_line.main(["run", "--device", "cuda"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert "--device cpu" in captured.err
+
+
+def test_without_a_model_the_line_says_what_to_type():
+    assert "python -m inside_generate fetch" in error_line(type_in("run"))
+
+
+def test_an_unknown_model_is_named_with_the_known_ones():
+    line = error_line(type_in("run", "--model", "gpt-9"))
+    assert "'gpt-9'" in line
+    assert "qwen2.5-0.5b-instruct" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--max-new-tokens", "0"], "at least 1, not '0'"),
+        (["run", "--max-new-tokens", "1.5"], "not '1.5'"),
+        (["bench", "--new-tokens", "1"], "at least 2, not '1'"),
+        (["run", "--device", "tpu"], "'tpu'"),
+        (["run", "--dtype", "int3"], "'int3'"),
+        (["run", "--promt", "hi"], "--promt"),
+        ([], "command"),
+        (["fly"], "'fly'"),
+    ],
+)
+def test_a_bad_argument_is_exit_code_2_and_names_the_value(arguments, said, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        command_line.main(arguments)
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report, "run", interrupted)
+    assert command_line.main(["run", "--device", "cpu"]) == 130
+    assert capsys.readouterr().err == "stopped\n"
+
+
+def test_a_refused_value_is_one_line(monkeypatch, capsys):
+    def refuse(**_):
+        raise ValueError("the prompt is too long:\n9 tokens")
+
+    monkeypatch.setattr(report, "run", refuse)
+    assert command_line.main(["run", "--device", "cpu"]) == 2
+    assert capsys.readouterr().err == "error: the prompt is too long: 9 tokens\n"
+
+
+def test_a_missing_package_points_to_doctor(monkeypatch, capsys):
+    def broken(**_):
+        raise ImportError("No module named 'torch'")
+
+    monkeypatch.setattr(report, "run", broken)
+    assert command_line.main(["run", "--device", "cpu"]) == 2
+    assert "inside_generate doctor" in capsys.readouterr().err
+
+
+def test_run_hands_over_what_was_typed(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(report, "run", lambda **options: seen.update(options))
+    typed = {"prompt": "hi", "model": "m", "device": "cpu", "dtype": "float32", "output": "o.json"}
+    words = [word for name, value in typed.items() for word in (f"--{name}", value)]
+    assert command_line.main(["run", *words, "--max-new-tokens", "3"]) == 0
+    assert seen.pop("say") is command_line.say
+    assert seen == {**typed, "max_new_tokens": 3}
+
+
+def test_the_defaults_are_those_of_the_reference_run(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(report, "run", lambda **options: seen.update(options))
+    command_line.main(["run"])
+    assert seen["prompt"] == "What's for lunch today?"
+    assert seen["max_new_tokens"] == 64
+    assert seen["output"] == "fixtures/01_forward.json"
+
+
+def test_bench_ends_in_one_json_object_and_saves_it(monkeypatch, tmp_path, capsys):
+    result = {"model_id": "m"}
+    monkeypatch.setattr("inside_generate.bench.run", lambda *_: result)
+    monkeypatch.setattr("inside_generate.bench.card", lambda _: "card")
+    target = tmp_path / "bench.json"
+    assert command_line.main(["bench", "--output", str(target)]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == result
+    assert json.loads(target.read_text(encoding="utf-8")) == result
+
+
+def test_fetch_prints_the_folder(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("inside_generate.fetch.fetch", lambda model, source, say: tmp_path / model)
+    assert command_line.main(["fetch", "--model", "m"]) == 0
+    assert capsys.readouterr().out == f"ready: {tmp_path / 'm'}\n"
+
+
+def test_an_error_of_ours_is_one_line(monkeypatch, capsys):
+    def broken(*_):
+        raise InsideGenerateError("the disk is full; make room")
+
+    monkeypatch.setattr("inside_generate.fetch.fetch", broken)
+    assert command_line.main(["fetch"]) == 2
+    assert capsys.readouterr().err == "error: the disk is full; make room\n"
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    done = subprocess.run(
+        f"{sys.executable} -m inside_generate --help | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr == ""

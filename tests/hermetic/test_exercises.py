@@ -1,0 +1,189 @@
+"""The checks accept a right answer and name the likely mistakes."""
+
+import copy
+
+import pytest
+import torch
+
+from inside_generate import append_one, decode_step, encode, exercises, generate, greedy, prefill
+from inside_generate.checking import RIGHT, UNTRIED, check_table
+
+
+@pytest.fixture
+def inputs(tokenizer):
+    return encode(tokenizer, "soup")
+
+
+def most_surprising(logits, ids):
+    given = logits[0, :-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+    return given.argmin().item() + 1
+
+
+def decode_loop(model, inputs, steps):
+    step, mask = prefill(model, inputs), inputs["attention_mask"]
+    ids = [greedy(step.logits)]
+    for _ in range(steps):
+        mask = append_one(mask)
+        step = decode_step(model, ids[-1][:, None], step.cache, mask)
+        ids.append(greedy(step.logits))
+    return torch.cat(ids).tolist()
+
+
+def mask_that_does_not_grow(model, inputs, steps):
+    step = prefill(model, inputs)
+    return decode_step(model, greedy(step.logits)[:, None], step.cache, inputs["attention_mask"])
+
+
+def branch(model, step, mask, token_ids):
+    return decode_step(model, token_ids, copy.deepcopy(step.cache), append_one(mask)).logits
+
+
+def uncached(model, prompt_ids, count):
+    ids = list(prompt_ids)
+    for _ in range(count):
+        ids.append(model(torch.tensor([ids])).logits[0, -1].argmax().item())
+    return ids[len(prompt_ids) :]
+
+
+TABLE = {
+    (exercises.check_forward_passes, "right"): (lambda t: (1, t - 1), RIGHT),
+    (exercises.check_forward_passes, "one decode too many"): (
+        lambda t: (1, t),
+        "token 1 comes out",
+    ),
+    (exercises.check_forward_passes, "prefill a token"): (lambda t: (t, t - 1), "whole prompt"),
+    (exercises.check_should_stop, "right"): (
+        lambda ids, eos, limit: ids[-1] in eos or len(ids) >= limit,
+        RIGHT,
+    ),
+    (exercises.check_should_stop, "no limit"): (lambda ids, eos, limit: ids[-1] in eos, "for ever"),
+    (exercises.check_should_stop, "no EOS"): (lambda ids, eos, limit: len(ids) >= limit, "EOS is"),
+    (exercises.check_should_stop, "off by one"): (
+        lambda ids, eos, limit: ids[-1] in eos or len(ids) > limit,
+        "one too late",
+    ),
+    (exercises.check_should_stop, "EOS anywhere"): (
+        lambda ids, eos, limit: bool(eos & set(ids)) or len(ids) >= limit,
+        "your function gives True",
+    ),
+    (exercises.check_logits_shape, "right"): (lambda b, n, v: (b, n, v), RIGHT),
+    (exercises.check_logits_shape, "last row"): (lambda b, n, v: (b, v), "last position was taken"),
+    (exercises.check_logits_shape, "no batch"): (lambda b, n, v: (n, v), "where is B"),
+    (exercises.check_next_token, "right"): (lambda z: z[:, -1].argmax(-1), RIGHT),
+    (exercises.check_next_token, "first position"): (
+        lambda z: z[:, 0].argmax(-1),
+        "first position",
+    ),
+    (exercises.check_next_token, "all positions"): (lambda z: z.argmax(-1), "which axis"),
+    (exercises.check_next_token, "everything"): (lambda z: z.argmax(), "which axis"),
+    (exercises.check_most_surprising, "right"): (most_surprising, RIGHT),
+    (exercises.check_most_surprising, "the position"): (
+        lambda z, ids: most_surprising(z, ids) - 1,
+        "not the token it missed",
+    ),
+    (exercises.check_cache_length, "right"): (lambda n, t: n + t - 1, RIGHT),
+    (exercises.check_cache_length, "last token counted"): (lambda n, t: n + t, "one too many"),
+    (exercises.check_cache_length, "prompt forgotten"): (lambda n, t: t - 1, "the prompt is"),
+    (exercises.check_stop_reason, "right"): ("eos", RIGHT),
+    (exercises.check_stop_reason, "limit"): ("max_new_tokens", "both are true"),
+    (exercises.check_stop_reason, "word"): ("full stop", "'full stop'"),
+}
+
+
+@pytest.mark.parametrize(("check", "name"), TABLE, ids=lambda part: getattr(part, "__name__", part))
+def test_a_check_knows_right_from_likely_wrong(check, name):
+    learners, said = TABLE[check, name]
+    assert said in check(learners)
+
+
+@pytest.mark.parametrize("check", {check for check, _ in TABLE}, ids=lambda check: check.__name__)
+def test_an_untouched_cell_is_told_so(check):
+    assert check(...) == UNTRIED
+
+
+def test_a_function_that_only_returns_dots_is_untouched(model, inputs):
+    def dots(*_):
+        return ...
+
+    for check in (
+        exercises.check_forward_passes,
+        exercises.check_should_stop,
+        exercises.check_logits_shape,
+        exercises.check_next_token,
+        exercises.check_most_surprising,
+        exercises.check_cache_length,
+    ):
+        assert check(dots) == UNTRIED
+    assert exercises.check_decode_loop(dots, model, inputs) == UNTRIED
+    assert exercises.check_branch(dots, model, inputs) == UNTRIED
+    assert exercises.check_run_kv_bytes(dots, model.config) == UNTRIED
+    assert exercises.check_uncached_generate(dots, model, [1], [2]) == UNTRIED
+
+
+def test_an_error_in_the_learners_function_becomes_a_hint():
+    assert "ZeroDivisionError" in exercises.check_cache_length(lambda n, t: 1 // 0)
+    assert "TypeError" in exercises.check_next_token(lambda: 1)
+
+
+def test_a_value_where_a_function_is_asked_for_is_told_so():
+    assert "not for 7" in check_table(7, {(1,): 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("loop", "said"),
+    [
+        (decode_loop, RIGHT),
+        (mask_that_does_not_grow, "the mask has to grow"),
+        (lambda *all: decode_loop(*all)[1:], "token 1"),
+        (lambda *all: decode_loop(*all)[:-1], "one token too few"),
+        (lambda *all: [0] * 5, "the uncached loop gives"),
+    ],
+)
+def test_the_decode_loops_check(model, inputs, loop, said):
+    assert said in exercises.check_decode_loop(loop, model, inputs)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (branch, RIGHT),
+        (
+            lambda model, step, mask, ids: (
+                decode_step(model, ids, step.cache, append_one(mask)).logits
+            ),
+            "copy it",
+        ),
+        (
+            lambda model, step, mask, ids: (
+                decode_step(model, ids, copy.deepcopy(step.cache), mask).logits
+            ),
+            "attention_mask must be",
+        ),
+        (lambda model, step, mask, ids: step.logits, "another token follows"),
+        (lambda model, step, mask, ids: None, "another token follows"),
+    ],
+)
+def test_the_branchs_check(model, inputs, function, said):
+    assert said in exercises.check_branch(function, model, inputs)
+
+
+def test_the_kv_bytes_check(model):
+    config = model.config  # 2 layers, 4 query heads on 2 KV heads of 16 numbers
+    right = lambda c, n, t: 2 * 2 * 2 * 16 * 2 * (n + t - 1)  # noqa: E731
+    assert exercises.check_run_kv_bytes(right, config) == RIGHT
+    for wrong, said in (
+        (lambda c, n, t: right(c, n, t + 1), "one token too many"),
+        (lambda c, n, t: right(c, n, t) // 2, "two tensors"),
+        (lambda c, n, t: right(c, n, t) * 2, "KV heads, not query heads"),
+    ):
+        assert said in exercises.check_run_kv_bytes(wrong, config)
+
+
+def test_the_uncached_loops_check(model, tokenizer):
+    trace = generate(model, tokenizer, "soup", max_new_tokens=4, eos_token_ids=())
+    check = exercises.check_uncached_generate
+    arguments = (model, trace.prompt_ids, trace.generated_ids)
+    assert check(uncached, *arguments) == RIGHT
+    assert "without the prompt" in check(lambda m, p, n: p + uncached(m, p, n), *arguments)
+    assert "you return 3" in check(lambda m, p, n: uncached(m, p, n - 1), *arguments)
+    assert "part at token 1" in check(lambda m, p, n: [0] * n, *arguments)

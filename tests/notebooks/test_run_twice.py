@@ -1,0 +1,72 @@
+"""Readers run cells again: each cell, run twice in a row, says the same, with one model in memory.
+
+On the small model, where it is on disk: it is the quickest, and the lessons hold for every model.
+"""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell
+
+import notebook_runs
+import pages
+from inside_generate.errors import InsideGenerateError
+from inside_generate.models import find
+
+ROOT = Path(__file__).parents[2]
+SMALL = "smollm2-135m-instruct"
+LESSONS = [document for document in pages.documents(ROOT) if document.suffix == ".ipynb"]
+COUNT_MODELS = """
+import gc
+
+from transformers import PreTrainedModel
+
+models = [thing for thing in gc.get_objects() if issubclass(type(thing), PreTrainedModel)]
+loaded = [(one.name_or_path, one.dtype, one.device) for one in models
+          if one.name_or_path and hasattr(one, "lm_head")]
+assert len(loaded) == len(set(loaded)), loaded
+"""
+
+
+@pytest.fixture(scope="module")
+def small() -> str:
+    try:
+        return str(find(SMALL))
+    except InsideGenerateError as error:
+        pytest.skip(f"needs the small model: {error}")
+
+
+def doubled(lesson: Path):
+    """The lesson with each cell of code followed by itself, and a count of models at the end."""
+    notebook = nbformat.read(ROOT / lesson, 4)
+    cells = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            again = nbformat.from_dict(cell)
+            cells += [cell, nbformat.from_dict({**again, "id": f"{cell.id}-again"})]
+    notebook.cells = [*cells, new_code_cell(COUNT_MODELS)]
+    return notebook
+
+
+def text(cell) -> str:
+    """All that a cell says in words, without addresses in memory."""
+    said = []
+    for output in cell.outputs:
+        said.append(output.get("text") or output.get("evalue", ""))
+        said.append(output.get("data", {}).get("text/plain", ""))
+    return re.sub(r"0x[0-9a-f]+|[0-9a-f]{32}", "…", "\n".join(said))
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_each_cell_can_be_run_twice_and_says_the_same(lesson, small, monkeypatch):
+    monkeypatch.setenv("INSIDE_GENERATE_MODEL", small)
+    notebook = doubled(lesson)
+    place = {"metadata": {"path": str(ROOT / lesson.parent)}}
+    with notebook_runs.kernel_environment():
+        NotebookClient(notebook, timeout=600, kernel_name="python3", resources=place).execute()
+    pairs = zip(notebook.cells[:-1:2], notebook.cells[1:-1:2], strict=True)
+    steady = [pair for pair in pairs if "timing" not in pages.tags(pair[0])]
+    assert [text(once) for once, _ in steady] == [text(again) for _, again in steady]
