@@ -5,23 +5,31 @@ prints. `--notebooks-only` stops after the notebooks have run.
 """
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
 
 import notebook_runs
 import pages
+from inside_generate.device import choose_device, choose_dtype
+from inside_generate.environment import device_name
 from inside_generate.errors import InsideGenerateError
 from inside_generate.models import find
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def place() -> str:
+    """Where the notebooks will compute, and in which number format."""
+    device = choose_device()
+    dtype, _ = choose_dtype("auto", device)
+    return f"{dtype} on {device}: {device_name(device)}"
+
+
 def run_notebooks(root: Path, notebooks: list[Path]) -> None:
     """Run the notebooks that are out of date. BookError if one of them fails."""
-    model = find(os.environ.get("INSIDE_GENERATE_MODEL", "auto"))
-    around = notebook_runs.surroundings(root, model)
+    model = find()
+    around = notebook_runs.surroundings(root, model, place())
     start = time.perf_counter()
     status, ran = notebook_runs.run_stale(root, notebooks, around)
     if status:

@@ -40,17 +40,17 @@ def record_path(executed: Path) -> Path:
     return executed.with_suffix(".run.json")
 
 
-def surroundings(root: Path, model: Path) -> dict[str, Any]:
-    """All that a result can depend on beside the notebook's own text, ready for JSON."""
+def surroundings(root: Path, model: Path, place: str) -> dict[str, Any]:
+    """All that a result can depend on beside the notebook's own text, ready for JSON.
+
+    `place` names device and number format, as chosen for this machine.
+    """
     files = sorted(path for path in model.rglob("*") if path.is_file())
     sources = sorted(path for path in (root / "src").rglob("*") if is_source(path))
     return {
         "python": sys.version,
         "machine": platform.machine(),
-        "gpu": gpu(),
-        "settings": {
-            name: os.environ.get(f"INSIDE_GENERATE_{name}", "auto") for name in ("DEVICE", "DTYPE")
-        },
+        "place": place,
         "versions": {name: version(name) for name in pinned(root)},
         "model": [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files],
         "package": {str(path.relative_to(root)): sha256(path.read_bytes()) for path in sources},
@@ -60,13 +60,6 @@ def surroundings(root: Path, model: Path) -> dict[str, Any]:
 def is_source(path: Path) -> bool:
     """Whether a file below src/ is the package's own, not something Python left there."""
     return path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path)
-
-
-def gpu() -> str | None:
-    """The name of the GPU that torch sees, if any."""
-    import torch
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
 
 
 def pinned(root: Path) -> list[str]:
@@ -134,6 +127,8 @@ def run_pytest(root: Path, staged: list[Path], keeper: "Keeper") -> int:
     """Execute the staged notebooks by one call of nbmake, in this Python's own kernel."""
     options = ["--nbmake", "--overwrite", "--nbmake-kernel=python3"]
     options += [f"--nbmake-timeout={SECONDS_A_CELL}", f"--rootdir={root}", "-v"]
+    # What the package imports may bring a pytest plugin along; it need not be rewritten for this.
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     with kernel_environment():
         return pytest.main([*options, *map(str, staged)], plugins=[keeper])
 

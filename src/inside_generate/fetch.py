@@ -20,7 +20,6 @@ from inside_generate.checkpoints import CHECKPOINTS, Checkpoint, fetch_command
 from inside_generate.errors import InsideGenerateError, UnavailableError
 from inside_generate.home import download_directory, home, model_directory
 from inside_generate.integrity import damage, read_manifest, remember_sha256, write_manifest
-from inside_generate.layout import check_layout
 from inside_generate.models import find, on_disk, wanted_model
 from inside_generate.unpack import unpack
 
@@ -118,7 +117,6 @@ def _download(checkpoint: Checkpoint, say: Say) -> Path:
         say(f"{checkpoint.name}: unpacking to bf16 safetensors, less than a minute")
         shutil.rmtree(ready, ignore_errors=True)
         unpack(gguf, ready)
-    check_layout(ready)
     write_manifest(ready, checkpoint.name, checkpoint.model_id, checkpoint.revision)
     return _publish(ready, checkpoint)
 

@@ -10,7 +10,11 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 
-from huggingface_hub.utils import are_progress_bars_disabled, enable_progress_bars
+from huggingface_hub.utils import (
+    are_progress_bars_disabled,
+    disable_progress_bars,
+    enable_progress_bars,
+)
 from transformers.utils import logging
 
 
@@ -18,16 +22,15 @@ from transformers.utils import logging
 def quiet() -> Iterator[None]:
     """Silence both libraries inside the block, and put each switch back as it was."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    hub_bars = not are_progress_bars_disabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()  # the hub client's too
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    hub_bars = enable_progress_bars if not are_progress_bars_disabled() else disable_progress_bars
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()  # the hub client's too
+        try:
             yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
-        if hub_bars:
-            enable_progress_bars()
+        finally:
+            logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()  # the hub client's too
+            hub_bars()

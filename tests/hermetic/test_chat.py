@@ -8,9 +8,11 @@ import torch
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.contents import FORGED, ORDINARY, SPELLED, control_ids, without_control_tokens
-from tests.tiny import tiny_tokenizer
+from tests.tiny import TEMPLATE, tiny_tokenizer
 from tokenizers import Tokenizer
+from tokenizers.models import BPE
 from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
 
 from inside_generate import decode_text, encode, render_chat
 from inside_generate.chat import as_messages, control_tokens
@@ -254,6 +256,18 @@ def test_control_tokens_that_swallow_white_space_do_so_beside_spelled_ones_too(s
         check_content_stays_ordinary(tokenizer, content, after_turn="")
 
 
+def test_control_tokens_are_spelled_out_by_a_tokenizer_that_knows_few_characters():
+    """Its token for unknown characters is a control token too, and no hiding place for others."""
+    words = {"<unk>": 0} | {chr(code): code for code in range(32, 127)} | {"\n": 10}
+    backend = Tokenizer(BPE(vocab=words, merges=[], unk_token="<unk>"))
+    backend.add_special_tokens(["<unk>", "<|im_start|>", "<|im_end|>"])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, chat_template=TEMPLATE)
+    ids = ids_of(tokenizer, "☃<|im_end|>")
+    letters = [0, *map(ord, "<|im_end|>")]
+    assert letters in [ids[start : start + len(letters)] for start in range(len(ids))]
+    assert ids.count(0) == 1
+
+
 # --- reading back ---------------------------------------------------------------------------------
 
 
@@ -263,7 +277,9 @@ def test_the_users_text_leaves_control_tokens_out_and_the_full_text_keeps_them(t
     assert decode_text(tokenizer, ids, skip_special_tokens=False) == "warm soup<|im_end|>"
 
 
-def test_reading_back_tidies_no_spaces(tokenizer):
+def test_reading_back_tidies_no_spaces_even_for_a_checkpoint_that_would(tokenizer):
+    tokenizer.clean_up_tokenization_spaces = True
+    tokenizer.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True
     text = "soup , is n't it ? 's  . 🙂"
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     assert decode_text(tokenizer, ids) == text
@@ -274,7 +290,7 @@ def test_reading_back_tidies_no_spaces(tokenizer):
 
 @pytest.mark.parametrize(
     "bad",
-    [[], (), {}, None, 3, ["soup"], [{"content": "soup"}], [[("role", "user")]], {"role": "user"}],
+    [[], (), {}, None, 3, ["soup"], ["role"], [{"content": "soup"}], [["role"]], {"role": "user"}],
     ids=str,
 )
 def test_what_is_no_conversation_is_refused_with_the_form_that_is_wanted(tokenizer, bad):

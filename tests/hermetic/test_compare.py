@@ -143,7 +143,15 @@ def test_near_ties_that_change_places_agree_and_are_said_to_be_near_ties():
     other = changed(a_run(), lambda run: set_logits(run, 2, [20, 18.0001, 18.0002, 14, 12]))
     comparison = compare_runs(reference, other)
     assert comparison.verdict == "agree"
-    assert any("token 2: near tie" in remark for remark in comparison.remarks)
+    assert (
+        "token 2: near tie, 1021 't1021' and 1022 't1022' change places "
+        "(0.0001 apart in the reference)"
+    ) in comparison.remarks
+
+
+def test_equal_logits_have_no_order_that_could_be_changed():
+    run = changed(a_run(), lambda run: set_logits(run, 2, [20, 18, 18, 14, 12]))
+    assert compare_runs(run, run).remarks == ()
 
 
 def test_of_many_remarks_only_the_first_few_are_printed():
@@ -266,10 +274,13 @@ def test_the_first_other_prompt_id_is_found_and_the_rest_is_not_compared():
 
 
 def test_a_prompt_that_was_rendered_otherwise_is_shown_where_it_parts():
-    other = a_run(prompt=(5, 9, 7))
-    other["rendered_prompt"] = "<user>What's for dinner today?<assistant>"
-    lines = compare_runs(a_run(), other).findings[0].lines
-    assert any("rendered prompt, from character 17 on" in line for line in lines)
+    reference = {**a_run(), "rendered_prompt": "a" * 100 + "b" + "c" * 100}
+    other = {**a_run(prompt=(5, 9, 7)), "rendered_prompt": "a" * 100 + "d" + "c" * 100}
+    before, after = "a" * 24, "c" * 23
+    assert compare_runs(reference, other).findings[0].lines[1] == (
+        f"rendered prompt, from character 100 on: '{before}b{after}' in the reference, "
+        f"'{before}d{after}' in the other"
+    )
 
 
 @pytest.mark.parametrize(
@@ -349,6 +360,33 @@ def test_without_the_others_logits_the_references_margin_decides():
     for token_id, near_tie in ((1021, True), (1022, False), (77, False)):
         other = plain(changed(reference, with_other_token(2, token_id)))
         assert compare_runs(reference, other).findings[0].near_tie is near_tie
+    other = plain(changed(a_run(), with_other_token(2, 1021)))  # 2 below the best
+    assert compare_runs(a_run(), other, 2).findings[0].near_tie is True
+    assert compare_runs(a_run(), other, 1.99).findings[0].near_tie is False
+
+
+@pytest.mark.parametrize(("tolerance", "near_tie"), [(7.9, False), (8, None)])
+def test_a_choice_outside_the_candidates_lies_at_least_as_low_as_the_last(tolerance, near_tie):
+    other = plain(changed(a_run(), with_other_token(2, 77)))  # the candidates end 8 below the best
+    assert compare_runs(a_run(), other, tolerance).findings[0].near_tie is near_tie
+
+
+def test_two_logits_that_moved_towards_each_other_are_a_near_tie_too():
+    reference = changed(a_run(), lambda run: set_logits(run, 2, [20, 18.5, 16, 14, 12]))
+    other = changed(reference, lambda run: set_logits(run, 2, [19.2, 19.3, 16, 14, 12]))
+    finding = compare_runs(reference, changed(other, with_other_token(2, 1021)), 1).findings[0]
+    assert finding.near_tie is True
+    assert finding.lines[-1] == "a near tie: 1.5 apart, and each logit is within 1"
+
+
+@pytest.mark.parametrize("kept", [2, 1])
+def test_the_margin_is_told_where_there_are_two_candidates(kept):
+    def shorten(run):
+        run["steps"][2]["top_k"] = run["steps"][2]["top_k"][:kept]
+
+    other = changed(a_run(), with_other_token(3, 77))
+    lines = compare_runs(changed(a_run(), shorten), other).findings[0].lines
+    assert any("the reference's two best" in line for line in lines) == (kept == 2)
 
 
 def test_without_any_logits_near_tie_or_bug_is_left_open():
@@ -387,9 +425,11 @@ def test_a_candidate_that_stands_too_high_to_be_left_out_is_missed():
 
 def test_a_last_candidate_may_be_another_one_where_it_is_a_near_tie():
     def replace_last(run):
-        run["steps"][2]["top_k"][4].update(token_id=88, logit=12.0005)
+        run["steps"][2]["top_k"][4].update(token_id=88, logit=12.5)
 
-    assert compare_runs(a_run(), changed(a_run(), replace_last)).verdict == "agree"
+    other = changed(a_run(), replace_last)
+    assert compare_runs(a_run(), other, 0.5).verdict == "agree"
+    assert compare_runs(a_run(), other, 0.49).verdict == "part"
 
 
 @pytest.mark.parametrize("swap", [False, True], ids=["the other ends", "the reference ends"])
@@ -407,6 +447,7 @@ def test_a_run_that_ends_early_parts_at_the_first_token_it_lacks(swap):
 )
 def test_another_stop_reason_or_text_is_found_at_the_end(key, value):
     comparison = compare_runs(a_run(), {**a_run(), key: value})
+    assert repr(value) in comparison.findings[0].lines[0]
     assert [finding.where for finding in comparison.findings] == ["end"]
     assert format_comparison(comparison).splitlines()[-1] == "part at the end"
 

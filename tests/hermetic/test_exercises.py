@@ -5,8 +5,10 @@ import copy
 import pytest
 import torch
 
-from inside_generate import append_one, decode_step, encode, exercises, generate, greedy, prefill
-from inside_generate.checking import RIGHT, UNTRIED, check_table
+from inside_generate import append_one, decode_step, encode, generate, greedy, prefill
+from inside_generate.exercises import decode, whole_loop, whole_path
+from inside_generate.exercises import prefill as prefill_checks
+from inside_generate.exercises.checking import RIGHT, UNTRIED, check_table
 
 
 @pytest.fixture
@@ -46,47 +48,53 @@ def uncached(model, prompt_ids, count):
 
 
 TABLE = {
-    (exercises.check_forward_passes, "right"): (lambda t: (1, t - 1), RIGHT),
-    (exercises.check_forward_passes, "one decode too many"): (
+    (whole_path.check_forward_passes, "right"): (lambda t: (1, t - 1), RIGHT),
+    (whole_path.check_forward_passes, "one decode too many"): (
         lambda t: (1, t),
         "token 1 comes out",
     ),
-    (exercises.check_forward_passes, "prefill a token"): (lambda t: (t, t - 1), "whole prompt"),
-    (exercises.check_should_stop, "right"): (
+    (whole_path.check_forward_passes, "prefill a token"): (lambda t: (t, t - 1), "whole prompt"),
+    (whole_path.check_should_stop, "right"): (
         lambda ids, eos, limit: ids[-1] in eos or len(ids) >= limit,
         RIGHT,
     ),
-    (exercises.check_should_stop, "no limit"): (lambda ids, eos, limit: ids[-1] in eos, "for ever"),
-    (exercises.check_should_stop, "no EOS"): (lambda ids, eos, limit: len(ids) >= limit, "EOS is"),
-    (exercises.check_should_stop, "off by one"): (
+    (whole_path.check_should_stop, "no limit"): (
+        lambda ids, eos, limit: ids[-1] in eos,
+        "for ever",
+    ),
+    (whole_path.check_should_stop, "no EOS"): (lambda ids, eos, limit: len(ids) >= limit, "EOS is"),
+    (whole_path.check_should_stop, "off by one"): (
         lambda ids, eos, limit: ids[-1] in eos or len(ids) > limit,
         "one too late",
     ),
-    (exercises.check_should_stop, "EOS anywhere"): (
+    (whole_path.check_should_stop, "EOS anywhere"): (
         lambda ids, eos, limit: bool(eos & set(ids)) or len(ids) >= limit,
         "your function gives True",
     ),
-    (exercises.check_logits_shape, "right"): (lambda b, n, v: (b, n, v), RIGHT),
-    (exercises.check_logits_shape, "last row"): (lambda b, n, v: (b, v), "last position was taken"),
-    (exercises.check_logits_shape, "no batch"): (lambda b, n, v: (n, v), "where is B"),
-    (exercises.check_next_token, "right"): (lambda z: z[:, -1].argmax(-1), RIGHT),
-    (exercises.check_next_token, "first position"): (
+    (prefill_checks.check_logits_shape, "right"): (lambda b, n, v: (b, n, v), RIGHT),
+    (prefill_checks.check_logits_shape, "last row"): (
+        lambda b, n, v: (b, v),
+        "last position was taken",
+    ),
+    (prefill_checks.check_logits_shape, "no batch"): (lambda b, n, v: (n, v), "where is B"),
+    (prefill_checks.check_next_token, "right"): (lambda z: z[:, -1].argmax(-1), RIGHT),
+    (prefill_checks.check_next_token, "first position"): (
         lambda z: z[:, 0].argmax(-1),
         "first position",
     ),
-    (exercises.check_next_token, "all positions"): (lambda z: z.argmax(-1), "which axis"),
-    (exercises.check_next_token, "everything"): (lambda z: z.argmax(), "which axis"),
-    (exercises.check_most_surprising, "right"): (most_surprising, RIGHT),
-    (exercises.check_most_surprising, "the position"): (
+    (prefill_checks.check_next_token, "all positions"): (lambda z: z.argmax(-1), "which axis"),
+    (prefill_checks.check_next_token, "everything"): (lambda z: z.argmax(), "which axis"),
+    (prefill_checks.check_most_surprising, "right"): (most_surprising, RIGHT),
+    (prefill_checks.check_most_surprising, "the position"): (
         lambda z, ids: most_surprising(z, ids) - 1,
         "not the token it missed",
     ),
-    (exercises.check_cache_length, "right"): (lambda n, t: n + t - 1, RIGHT),
-    (exercises.check_cache_length, "last token counted"): (lambda n, t: n + t, "one too many"),
-    (exercises.check_cache_length, "prompt forgotten"): (lambda n, t: t - 1, "the prompt is"),
-    (exercises.check_stop_reason, "right"): ("eos", RIGHT),
-    (exercises.check_stop_reason, "limit"): ("max_new_tokens", "both are true"),
-    (exercises.check_stop_reason, "word"): ("full stop", "'full stop'"),
+    (decode.check_cache_length, "right"): (lambda n, t: n + t - 1, RIGHT),
+    (decode.check_cache_length, "last token counted"): (lambda n, t: n + t, "one too many"),
+    (decode.check_cache_length, "prompt forgotten"): (lambda n, t: t - 1, "the prompt is"),
+    (whole_loop.check_stop_reason, "right"): ("eos", RIGHT),
+    (whole_loop.check_stop_reason, "limit"): ("max_new_tokens", "both are true"),
+    (whole_loop.check_stop_reason, "word"): ("full stop", "'full stop'"),
 }
 
 
@@ -106,23 +114,23 @@ def test_a_function_that_only_returns_dots_is_untouched(model, inputs):
         return ...
 
     for check in (
-        exercises.check_forward_passes,
-        exercises.check_should_stop,
-        exercises.check_logits_shape,
-        exercises.check_next_token,
-        exercises.check_most_surprising,
-        exercises.check_cache_length,
+        whole_path.check_forward_passes,
+        whole_path.check_should_stop,
+        prefill_checks.check_logits_shape,
+        prefill_checks.check_next_token,
+        prefill_checks.check_most_surprising,
+        decode.check_cache_length,
     ):
         assert check(dots) == UNTRIED
-    assert exercises.check_decode_loop(dots, model, inputs) == UNTRIED
-    assert exercises.check_branch(dots, model, inputs) == UNTRIED
-    assert exercises.check_run_kv_bytes(dots, model.config) == UNTRIED
-    assert exercises.check_uncached_generate(dots, model, [1], [2]) == UNTRIED
+    assert decode.check_decode_loop(dots, model, inputs) == UNTRIED
+    assert decode.check_branch(dots, model, inputs) == UNTRIED
+    assert whole_loop.check_run_kv_bytes(dots, model.config) == UNTRIED
+    assert whole_loop.check_uncached_generate(dots, model, [1], [2]) == UNTRIED
 
 
 def test_an_error_in_the_learners_function_becomes_a_hint():
-    assert "ZeroDivisionError" in exercises.check_cache_length(lambda n, t: 1 // 0)
-    assert "TypeError" in exercises.check_next_token(lambda: 1)
+    assert "ZeroDivisionError" in decode.check_cache_length(lambda n, t: 1 // 0)
+    assert "TypeError" in prefill_checks.check_next_token(lambda: 1)
 
 
 def test_a_value_where_a_function_is_asked_for_is_told_so():
@@ -140,7 +148,7 @@ def test_a_value_where_a_function_is_asked_for_is_told_so():
     ],
 )
 def test_the_decode_loops_check(model, inputs, loop, said):
-    assert said in exercises.check_decode_loop(loop, model, inputs)
+    assert said in decode.check_decode_loop(loop, model, inputs)
 
 
 @pytest.mark.parametrize(
@@ -164,24 +172,24 @@ def test_the_decode_loops_check(model, inputs, loop, said):
     ],
 )
 def test_the_branchs_check(model, inputs, function, said):
-    assert said in exercises.check_branch(function, model, inputs)
+    assert said in decode.check_branch(function, model, inputs)
 
 
 def test_the_kv_bytes_check(model):
     config = model.config  # 2 layers, 4 query heads on 2 KV heads of 16 numbers
     right = lambda c, n, t: 2 * 2 * 2 * 16 * 2 * (n + t - 1)  # noqa: E731
-    assert exercises.check_run_kv_bytes(right, config) == RIGHT
+    assert whole_loop.check_run_kv_bytes(right, config) == RIGHT
     for wrong, said in (
         (lambda c, n, t: right(c, n, t + 1), "one token too many"),
         (lambda c, n, t: right(c, n, t) // 2, "two tensors"),
         (lambda c, n, t: right(c, n, t) * 2, "KV heads, not query heads"),
     ):
-        assert said in exercises.check_run_kv_bytes(wrong, config)
+        assert said in whole_loop.check_run_kv_bytes(wrong, config)
 
 
 def test_the_uncached_loops_check(model, tokenizer):
     trace = generate(model, tokenizer, "soup", max_new_tokens=4, eos_token_ids=())
-    check = exercises.check_uncached_generate
+    check = whole_loop.check_uncached_generate
     arguments = (model, trace.prompt_ids, trace.generated_ids)
     assert check(uncached, *arguments) == RIGHT
     assert "without the prompt" in check(lambda m, p, n: p + uncached(m, p, n), *arguments)

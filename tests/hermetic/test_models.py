@@ -2,17 +2,16 @@
 
 import gc
 import hashlib
-import json
-import logging
 import shutil
 import weakref
 
 import pytest
 import torch
-from huggingface_hub.utils import are_progress_bars_disabled
+from huggingface_hub.utils import are_progress_bars_disabled as hub_bars_off
+from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 from safetensors.torch import load_file, save_file
 from tests.tiny import tiny_model, tiny_tokenizer
-from transformers.utils import logging as transformers_logging
+from transformers.utils import logging
 
 from inside_generate import models
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN
@@ -45,13 +44,6 @@ def install(tmp_path):
         return folder
 
     return put
-
-
-def refuses(directory, message):
-    """Check that ``load`` raises this, in one line."""
-    with pytest.raises(InsideGenerateError, match=message) as caught:
-        load(directory, "cpu", "float32")
-    assert len(str(caught.value).splitlines()) == 1
 
 
 # Finding
@@ -113,8 +105,11 @@ def test_a_fetched_model_that_changed_since_is_refused(install, harm):
         weights.unlink()
     if harm == "no manifest":
         (weights.parent / MANIFEST).write_text("{", encoding="utf-8")
+    said = {"shorter": "bytes instead of", "changed": "sha256", "gone": "missing"}.get(harm, "not")
     for model in (SMALL, "auto"):
-        with pytest.raises(InsideGenerateError, match=f"is damaged: .* fetch --model {SMALL}`"):
+        with pytest.raises(
+            InsideGenerateError, match=f"damaged: .*{said}.* fetch --model {SMALL}`"
+        ):
             find(model)
 
 
@@ -170,18 +165,19 @@ def test_other_weights_in_the_same_place_are_another_model(directory):
 
 
 def test_loading_is_silent_and_changes_no_setting_for_good(directory, capfd):
-    before = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    hub_bars, level = are_progress_bars_disabled(), logging.getLogger("transformers").level
-    load(directory, "cpu", "float32")
+    def switches():
+        return logging.get_verbosity(), logging.is_progress_bar_enabled(), hub_bars_off()
+
+    before, model = switches(), load(directory, "cpu", "float32")
+    assert switches() == before == (logging.WARNING, True, False)
     assert capfd.readouterr() == ("", "")
-    assert before == (
-        transformers_logging.get_verbosity(),
-        transformers_logging.is_progress_bar_enabled(),
-    )
-    assert (hub_bars, level) == (
-        are_progress_bars_disabled(),
-        logging.getLogger("transformers").level,
-    )
+    disable_progress_bars()
+    try:
+        del model
+        load(directory, "cpu", "float32")
+        assert switches() == (logging.WARNING, True, True)
+    finally:
+        enable_progress_bars()
 
 
 def test_fp16_that_was_not_asked_for_gives_way_to_fp32_where_it_overflows(directory, monkeypatch):
@@ -194,100 +190,6 @@ def test_fp16_that_was_not_asked_for_gives_way_to_fp32_where_it_overflows(direct
     assert model.dtype is torch.float32
     assert load(directory, "cpu", "auto")[1] is model
     assert load(directory, "cpu", "float16")[1].dtype is torch.float16  # asked for: as asked
-
-
-# Refusing
-
-
-def test_a_folder_that_is_no_model_is_refused(tmp_path):
-    refuses(tmp_path, r"not a model directory: it has no config\.json")
-
-
-def test_pickles_are_never_loaded(directory):
-    (directory / "model.safetensors").unlink()
-    refuses(directory, r"has no model\.safetensors")
-    torch.save({}, directory / "pytorch_model.bin")
-    refuses(directory, r"as pickles \(pytorch_model\.bin\).* only safetensors are loaded")
-
-
-@pytest.fixture
-def trap(directory, tmp_path):
-    """Put Python code into the checkpoint that leaves a trace if it is ever run."""
-    trace = tmp_path / "it ran"
-    (directory / "own.py").write_text(f"open({str(trace)!r}, 'w')\n", encoding="utf-8")
-
-    def name_code_in(file, **entries):
-        config = json.loads((directory / file).read_text("utf-8"))
-        (directory / file).write_text(json.dumps(config | entries), encoding="utf-8")
-
-    yield name_code_in
-    assert not trace.exists()
-
-
-def test_an_architecture_with_code_of_its_own_is_refused(directory, trap):
-    trap("config.json", model_type="own", auto_map={"AutoConfig": "own.C", "AutoModel": "own.M"})
-    refuses(directory, r"needs Python code of its own \(auto_map in config\.json\)")
-
-
-def test_a_known_architecture_is_loaded_without_the_code_that_auto_map_offers(directory, trap):
-    trap("config.json", auto_map={"AutoConfig": "own.C", "AutoModelForCausalLM": "own.M"})
-    trap(
-        "tokenizer_config.json", tokenizer_class="OwnT", auto_map={"AutoTokenizer": ["own.T", None]}
-    )
-    tokenizer, model = load(directory, "cpu", "float32")
-    assert type(model).__name__ == "Qwen2ForCausalLM"
-    assert tokenizer("bread")["input_ids"] == tiny_tokenizer()("bread")["input_ids"]
-
-
-@pytest.mark.parametrize("kept", [0, 4, 100, -1])
-def test_truncated_weights_are_refused(directory, kept):
-    path = directory / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:kept])
-    refuses(directory, "safetensors.*download it again")
-
-
-def test_a_missing_shard_is_named(directory):
-    tiny_model().save_pretrained(directory, max_shard_size="100KB")
-    (directory / "model.safetensors").unlink(missing_ok=True)
-    load(directory, "cpu", "float32")
-    shard = sorted(directory.glob("model-*.safetensors"))[1]
-    shard.unlink()
-    refuses(directory, f"lacks {shard.name}")
-
-
-def test_missing_weights_are_not_made_up(directory):
-    weights = load_file(directory / "model.safetensors")
-    del weights["model.layers.1.mlp.up_proj.weight"]
-    save_file(weights, directory / "model.safetensors", {"format": "pt"})
-    refuses(directory, r"lacks weights of the model .*: 1, such as model\.layers\.1\.mlp\.up")
-
-
-def test_weights_of_another_shape_are_refused(directory):
-    config = json.loads((directory / "config.json").read_text("utf-8"))
-    config["intermediate_size"] = 128
-    (directory / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    refuses(directory, r"has misshapen weights .*: 6, such as model\.layers\.0\.mlp\.down_proj")
-
-
-def test_a_model_without_a_tokenizer_is_refused(directory):
-    (directory / "tokenizer.json").unlink()  # the settings alone would make an empty one
-    refuses(directory, r"has no tokenizer; put tokenizer\.json beside")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["{half", "[]", "{}", '{"model_type": "no such kind"}', '{"model_type": "t5"}'],
-)
-def test_a_config_that_makes_no_sense_is_refused(directory, text):
-    (directory / "config.json").write_text(text, encoding="utf-8")
-    refuses(directory, r"config\.json|no such kind|T5Config")
-
-
-def test_a_config_that_contradicts_itself_is_refused(directory):
-    config = json.loads((directory / "config.json").read_text("utf-8"))
-    config["num_hidden_layers"] = 3
-    (directory / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    refuses(directory, "num_hidden_layers")
 
 
 def test_a_bad_device_is_refused_before_anything_is_looked_for():
@@ -332,25 +234,3 @@ def test_identity_of_a_model_made_in_memory_says_so():
 def test_identity_follows_the_files_and_not_what_was_asked_for(install, tmp_path):
     copy = shutil.copytree(install(SMALL), tmp_path / "copy")
     assert identity(load(copy, "cpu", "float32")[1]).name == SMALL
-
-
-# Facts
-
-
-def test_the_reference_is_the_articles_revision():
-    reference = CHECKPOINTS[REFERENCE]
-    assert next(iter(CHECKPOINTS)) == REFERENCE
-    assert reference.revision == "7ae557604adf67be50417f59c2c2f167def9a775"
-    assert reference.size_bytes == 988_097_824
-    assert reference.sha256.startswith("fdf756fa7fcbe740")
-    assert not any(name.endswith((".py", ".bin", ".pt")) for name in reference.files)
-
-
-@pytest.mark.parametrize("checkpoint", CHECKPOINTS.values(), ids=CHECKPOINTS)
-def test_every_checkpoint_states_origin_licence_and_difference(checkpoint):
-    assert checkpoint.licence == "Apache-2.0"
-    assert checkpoint.origin.endswith(".")
-    assert checkpoint.difference.endswith(".")
-    assert len(checkpoint.sha256) == 64
-    assert checkpoint.disk_bytes > checkpoint.size_bytes
-    assert checkpoint.source == "hub" or checkpoint.revision == checkpoint.sha256

@@ -123,11 +123,12 @@ def test_nothing_that_a_run_produces_is_committed():
     assert [path for path in committed() if set(path.parts) & set(produced)] == []
 
 
-def test_python_files_are_short_enough_to_read():
+def test_the_files_of_the_package_and_the_book_are_short_enough_to_read():
     long = [
         f"{path.relative_to(ROOT)}: {lines}"
-        for path in committed()
-        if path.suffix == ".py" and (lines := path.read_text("utf-8").count("\n")) > 250
+        for folder in ("src", "book")
+        for path in (ROOT / folder).rglob("*.py")
+        if (lines := path.read_text("utf-8").count("\n")) > 250
     ]
     assert long == []
 

@@ -3,6 +3,7 @@
 import nbformat
 import pytest
 
+import build
 import notebook_runs
 import pages
 from inside_generate.models import find
@@ -13,7 +14,7 @@ LESSONS = [document for document in pages.documents(ROOT) if document.suffix == 
 
 @pytest.fixture(scope="module")
 def around():
-    return notebook_runs.surroundings(ROOT, find())
+    return notebook_runs.surroundings(ROOT, find(), build.place())
 
 
 @pytest.fixture(params=LESSONS, ids=lambda path: path.stem)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 RIGHT = "Right."
-UNTRIED = "Not yet: put your own answer in the place of `...` in the cell above and run it again."
+UNTRIED = "Not yet: write your answer in the place of `...`."
 
 
 def answer(hint: str | None) -> str:
