@@ -15,8 +15,15 @@ import torch
 import transformers
 from transformers import PreTrainedModel
 
+from inside_generate.checkpoints import REFERENCE, SMALL, STAND_IN
 from inside_generate.device import cpu_name
 from inside_generate.models import identity
+
+ROLES = {
+    REFERENCE: "the reference, revision",
+    STAND_IN: "the stand-in, unpacked from a GGUF file (Q4_K_M) with sha256",
+    SMALL: "the small model, unpacked from a GGUF file (Q4_1) with sha256",
+}
 
 
 def describe(model: PreTrainedModel) -> dict[str, Any]:
@@ -62,16 +69,20 @@ def source_commit() -> str | None:
 
 def provenance(model: PreTrainedModel) -> str:
     """Return a few lines that say which model and machine produced what a page shows."""
-    facts = describe(model)
-    revision = f" (revision {facts['revision'][:12]})" if facts["revision"] else ""
-    return (
-        f"model    {facts['model_id']}{revision}\n"
-        f"device   {facts['device']}: {facts['device_name']}, "
-        f"{torch.get_num_threads()} CPU threads, {facts['dtype']}\n"
-        f"versions torch {facts['torch_version']}, transformers {facts['transformers_version']}, "
-        f"Python {facts['python_version']}\n"
-        f"run on   {facts['date']}"
-    )
+    facts, threads = describe(model), torch.get_num_threads()
+    role = ROLES.get(identity(model).name or "", "a model of your own, weights with sha256")
+    if facts["revision"] is None:
+        role = "not from a checkpoint"
+    lines = {
+        "model": facts["model_id"],
+        "which": f"{role} {(facts['revision'] or '')[:12]}".rstrip(),
+        "device": f"{facts['device']}: {facts['device_name']}, "
+        f"{threads} CPU thread{'' if threads == 1 else 's'}, {facts['dtype']}",
+        "versions": f"torch {facts['torch_version']}, "
+        f"transformers {facts['transformers_version']}, Python {facts['python_version']}",
+        "run on": facts["date"],
+    }
+    return "\n".join(f"{name:<9}{value}" for name, value in lines.items())
 
 
 def _git(command: list[str], folder: Path) -> str:

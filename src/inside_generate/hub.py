@@ -148,4 +148,3 @@ def _check(checkpoint: Checkpoint, name: str, path: Path, etag: str) -> None:
             f"{name} came with the sum {found[:12]}… instead of {expected[:12]}… and was deleted; "
             f"type `{fetch_command(checkpoint.name)}` to get it again"
         )
-

@@ -142,7 +142,11 @@ def _load(
     directory: Path, device: torch.device, dtype: torch.dtype
 ) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    weights = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+    weights = {
+        "use_safetensors": True,
+        "output_loading_info": True,
+        "ignore_mismatched_sizes": True,
+    }
     try:
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(directory, **local)

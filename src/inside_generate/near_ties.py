@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from inside_generate.errors import InsideGenerateError
+from inside_generate.rounding import LOGIT_TOLERANCES
 from inside_generate.run_fields import Scored
 
-# Logits of these models reach 20 and more. Between 16 and 32 bfloat16 numbers lie 0.125 apart
-# (7 bits after the point), float16 numbers 0.0156 (10 bits) and float32 numbers 0.000002 (23 bits).
-# A logit is the outcome of many roundings, which add up to several of these spacings.
-TOLERANCES = {"float64": 1e-3, "float32": 1e-3, "float16": 0.125, "bfloat16": 0.5}
 SPACINGS = {"float16": "0.0156", "bfloat16": "0.125"}
 OTHER_NAMES = {
     "bf16": "bfloat16",
@@ -42,20 +39,20 @@ def default_tolerance(*dtypes: str | None) -> tuple[float, str]:
     named = [dtype.lower().removeprefix("torch.") for dtype in dtypes if dtype]
     known = [OTHER_NAMES.get(dtype, dtype) for dtype in named]
     if not known:
-        return TOLERANCES["bfloat16"], (
+        return LOGIT_TOLERANCES["bfloat16"], (
             "neither file names a dtype, so bfloat16 is assumed (--tolerance 0.001 for float32)"
         )
-    widest = max(known, key=lambda dtype: TOLERANCES.get(dtype, math.inf))
-    if widest not in TOLERANCES:
-        return TOLERANCES[
+    widest = max(known, key=lambda dtype: LOGIT_TOLERANCES.get(dtype, math.inf))
+    if widest not in LOGIT_TOLERANCES:
+        return LOGIT_TOLERANCES[
             "bfloat16"
         ], f"as for bfloat16, since {widest!r} is not a dtype known here"
     if widest in SPACINGS:
-        return TOLERANCES[widest], (
+        return LOGIT_TOLERANCES[widest], (
             f"{widest} numbers between 16 and 32 lie {SPACINGS[widest]} apart, "
             "and many roundings add up to several of these"
         )
-    return TOLERANCES[widest], f"for {widest}, room for long sums in another order"
+    return LOGIT_TOLERANCES[widest], f"for {widest}, room for long sums in another order"
 
 
 def check_tolerance(tolerance: float) -> float:

@@ -73,11 +73,12 @@ def test_a_model_from_a_path_is_named_by_it_and_its_weights(model, tokenizer, tm
 
 def test_provenance_names_model_machine_versions_and_date(model):
     lines = provenance(model).splitlines()
-    assert [line.split()[0] for line in lines] == ["model", "device", "versions", "run"]
+    assert [line.split()[0] for line in lines] == ["model", "which", "device", "versions", "run"]
     for line, words in zip(
         lines,
         [
             ["Qwen2ForCausalLM made in memory"],
+            ["not from a checkpoint"],
             ["cpu", cpu_name(), "float32"],
             [torch.__version__, transformers.__version__, platform.python_version()],
             [str(datetime.datetime.now(datetime.UTC).year)],

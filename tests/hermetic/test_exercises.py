@@ -60,16 +60,20 @@ TABLE = {
     ),
     (whole_path.check_should_stop, "no limit"): (
         lambda ids, eos, limit: ids[-1] in eos,
-        "for ever",
+        "limit is missing",
     ),
     (whole_path.check_should_stop, "no EOS"): (lambda ids, eos, limit: len(ids) >= limit, "EOS is"),
     (whole_path.check_should_stop, "off by one"): (
         lambda ids, eos, limit: ids[-1] in eos or len(ids) > limit,
-        "one too late",
+        "one token too late",
+    ),
+    (whole_path.check_should_stop, "equal"): (
+        lambda ids, eos, limit: ids[-1] in eos or len(ids) == limit,
+        RIGHT,
     ),
     (whole_path.check_should_stop, "EOS anywhere"): (
         lambda ids, eos, limit: bool(eos & set(ids)) or len(ids) >= limit,
-        "your function gives True",
+        "gives True",
     ),
     (prefill_checks.check_logits_shape, "right"): (lambda b, n, v: (b, n, v), RIGHT),
     (prefill_checks.check_logits_shape, "last row"): (
@@ -83,11 +87,24 @@ TABLE = {
         "first position",
     ),
     (prefill_checks.check_next_token, "all positions"): (lambda z: z.argmax(-1), "which axis"),
+    (prefill_checks.check_next_token, "a constant"): (lambda z: torch.tensor([5, 6]), "rows"),
+    (prefill_checks.check_next_token, "a column"): (
+        lambda z: z[:, -1].argmax(-1, keepdim=True),
+        "one id a row",
+    ),
+    (prefill_checks.check_next_token, "nothing"): (lambda z: None, "is there a `return`"),
+    (prefill_checks.check_next_token, "words"): (lambda z: "two", "return ids"),
+    (prefill_checks.check_most_surprising, "a constant"): (lambda z, ids: 2, "Not yet"),
+    (prefill_checks.check_most_surprising, "raw logits"): (
+        lambda z, ids: z[0, :-1].gather(1, ids[0, 1:, None]).argmin().item() + 1,
+        "logits of different rows",
+    ),
+    (prefill_checks.check_most_surprising, "nothing"): (lambda z, ids: None, "is there a `return`"),
     (prefill_checks.check_next_token, "everything"): (lambda z: z.argmax(), "which axis"),
     (prefill_checks.check_most_surprising, "right"): (most_surprising, RIGHT),
     (prefill_checks.check_most_surprising, "the position"): (
         lambda z, ids: most_surprising(z, ids) - 1,
-        "not the token it missed",
+        "not the token",
     ),
     (decode.check_cache_length, "right"): (lambda n, t: n + t - 1, RIGHT),
     (decode.check_cache_length, "last token counted"): (lambda n, t: n + t, "one too many"),
@@ -144,7 +161,9 @@ def test_a_value_where_a_function_is_asked_for_is_told_so():
         (mask_that_does_not_grow, "the mask has to grow"),
         (lambda *all: decode_loop(*all)[1:], "token 1"),
         (lambda *all: decode_loop(*all)[:-1], "one token too few"),
-        (lambda *all: [0] * 5, "the uncached loop gives"),
+        (lambda *all: [0] * 5, "the ids should be"),
+        (lambda *all: None, "is there a `return`"),
+        (lambda *all: "ids", "return a list of ids"),
     ],
 )
 def test_the_decode_loops_check(model, inputs, loop, said):
@@ -167,8 +186,14 @@ def test_the_decode_loops_check(model, inputs, loop, said):
             ),
             "attention_mask must be",
         ),
-        (lambda model, step, mask, ids: step.logits, "another token follows"),
-        (lambda model, step, mask, ids: None, "another token follows"),
+        (lambda model, step, mask, ids: step.logits, "does the mask grow"),
+        (lambda model, step, mask, ids: None, "is there a `return`"),
+        (
+            lambda model, step, mask, ids: decode_step(
+                model, ids, copy.deepcopy(step.cache), append_one(mask)
+            ),
+            "return the logits alone",
+        ),
     ],
 )
 def test_the_branchs_check(model, inputs, function, said):
@@ -195,3 +220,15 @@ def test_the_uncached_loops_check(model, tokenizer):
     assert "without the prompt" in check(lambda m, p, n: p + uncached(m, p, n), *arguments)
     assert "you return 3" in check(lambda m, p, n: uncached(m, p, n - 1), *arguments)
     assert "part at token 1" in check(lambda m, p, n: [0] * n, *arguments)
+
+
+def test_an_uncached_loop_that_takes_the_other_of_two_tied_tokens_is_right(model, tokenizer):
+    trace = generate(model, tokenizer, "soup", max_new_tokens=4, eos_token_ids=())
+    second = trace.steps[2].top_k[1].token_id
+    other = [*trace.generated_ids[:2], second, 0]
+    check = whole_loop.check_uncached_generate
+    arguments = (lambda *_: other, model, trace.prompt_ids, trace.generated_ids)
+    assert "part at token 3" in check(*arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole_loop, "logit_tolerance", lambda _: 1e9)
+        assert check(*arguments) == RIGHT

@@ -110,8 +110,9 @@ def test_fp32_ids_equal_the_librarys_token_for_token(run_of, prompt):
     assert len(run.library_ids) >= 8
 
 
-def test_fp32_ids_equal_those_of_a_padded_prompt_in_a_static_cache(fp32, run_of):
+def test_fp32_ids_and_logits_equal_those_of_a_padded_prompt_in_a_static_cache(fp32, run_of):
     tokenizer, model = fp32
+    run = run_of("fp32", LUNCH)
     inputs = encode(tokenizer, LUNCH, model.device)
     pads = inputs["input_ids"].new_full((1, 5), tokenizer.pad_token_id)
     theirs = model.generate(
@@ -119,11 +120,15 @@ def test_fp32_ids_equal_those_of_a_padded_prompt_in_a_static_cache(fp32, run_of)
         attention_mask=torch.cat([torch.zeros_like(pads), inputs["attention_mask"]], dim=1),
         do_sample=False,
         repetition_penalty=1.0,
-        max_new_tokens=6,
+        max_new_tokens=5,
         cache_implementation="static",
         disable_compile=True,
-    )[0, 5 + inputs["input_ids"].shape[1] :].tolist()
-    assert theirs == run_of("fp32", LUNCH).trace.generated_ids[:6]
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    assert theirs.sequences[0, -5:].tolist() == run.trace.generated_ids[:5]
+    difference = float((torch.cat(theirs.logits) - run.logits[:5]).abs().max())
+    assert difference <= run.tolerance
 
 
 @pytest.mark.parametrize("prompt", list(TOKENS))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
+
 RIGHT = "Right."
 UNTRIED = "Not yet: write your answer in the place of `...`."
 
@@ -19,11 +21,20 @@ def answer(hint: str | None) -> str:
 
 
 def attempt(function: Any, *arguments: Any) -> tuple[Any, str | None]:
-    """Call the learner's function: its result, or a hint that names the error it raised."""
+    """Call the learner's function: its result, or a hint where it raised or returned nothing."""
     try:
-        return function(*arguments), None
+        result = function(*arguments)
     except Exception as error:  # whatever a learner's code raises becomes a hint
         return None, f"your function raised {type(error).__name__}: {error}"
+    return result, "your function returns None: is there a `return`?" if result is None else None
+
+
+def whole_numbers(result: Any) -> list[int] | None:
+    """Return a learner's ids as a flat list, or ``None`` where they are not whole numbers."""
+    try:
+        return [int(number) for number in torch.as_tensor(result).flatten()]
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
 
 
 def check_table(

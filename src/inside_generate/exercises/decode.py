@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
-from inside_generate.exercises.checking import RIGHT, UNTRIED, answer, attempt, check_table
-from inside_generate.loop import cached_length, prefill
+from inside_generate.exercises.checking import (
+    RIGHT,
+    UNTRIED,
+    answer,
+    attempt,
+    check_table,
+    whole_numbers,
+)
+from inside_generate.loop import append_one, cached_length, decode_step, prefill
+from inside_generate.rounding import logit_tolerance
+from inside_generate.sampling import greedy
 
 
 def check_cache_length(function: Any) -> str:
@@ -41,55 +51,50 @@ def check_decode_loop(
         return UNTRIED
     if error and "attention_mask must be" in error:
         return answer(f"the mask has to grow before the step. {error}")
-    if error or result is ...:
-        return answer(error) if error else UNTRIED
-    found = [int(token) for token in torch.as_tensor(result).flatten()]
-    expected = _uncached_ids(model, inputs["input_ids"], steps + 1)
+    found, expected = whole_numbers(result), greedy_ids(model, inputs, steps + 1)
+    if error or found is None:
+        return answer(error or f"return a list of ids, not {result!r}")
     if found == expected[1:]:
         return answer("token 1, the one that prefill gives, is missing")
     if found == expected[:-1]:
         return answer(f"one token too few: prefill gives one, and {steps} steps give {steps} more")
-    return answer(
-        None if found == expected else f"the uncached loop gives {expected}, yours {found}"
-    )
+    return answer(None if found == expected else f"the ids should be {expected}, yours are {found}")
 
 
-@torch.inference_mode()
-def _uncached_ids(model: PreTrainedModel, ids: torch.Tensor, count: int) -> list[int]:
-    """Return greedy ids by the slow way: everything again for each token."""
-    length = ids.shape[1]
-    for _ in range(count):
-        logits = model(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1]
-        ids = torch.cat([ids, logits.argmax(dim=-1, keepdim=True)], dim=-1)
-    return ids[0, length:].tolist()
+def greedy_ids(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], count: int) -> list[int]:
+    """Return the first ``count`` greedy ids of the course's own loop, EOS or not."""
+    mask, step = inputs["attention_mask"], prefill(model, inputs)
+    ids = [greedy(step.logits)]
+    while len(ids) < count:
+        mask = append_one(mask)
+        step = decode_step(model, ids[-1][:, None], step.cache, mask)
+        ids.append(greedy(step.logits))
+    return torch.cat(ids).tolist()
 
 
 def check_branch(function: Any, model: PreTrainedModel, inputs: Mapping[str, torch.Tensor]) -> str:
     """Check ``function(model, step, mask, token_ids)``: a decode step that leaves ``step`` whole.
 
-    ``step`` is a finished prefill; the function returns the logits, [1, V], after ``token_ids``.
+    ``step`` is a finished prefill, ``mask`` the prompt's, [1, L]; ``token_ids`` is [1, 1]. The
+    function returns the logits after it, [1, V].
     """
     if function is ...:
         return UNTRIED
-    mask = inputs["attention_mask"]
-    step = prefill(model, inputs)
-    length = cached_length(step.cache)
-    best = step.logits.topk(2).indices.T[:, :, None]  # two candidates, each [1, 1]
-    for token_ids in best:
+    mask, step = inputs["attention_mask"], prefill(model, inputs)
+    for token_ids in step.logits.topk(2).indices.T[:, :, None]:  # two candidates, each [1, 1]
+        kept = copy.deepcopy(step.cache)
         logits, error = attempt(function, model, step, mask, token_ids)
         if logits is ...:
             return UNTRIED
-        if error:
-            return answer(f"{error}. Does the first branch leave the cache as it was?")
-        if cached_length(step.cache) != length:
+        if cached_length(step.cache) != cached_length(kept):
             return answer(
                 "your branch has written into the cache that the other one needs: copy it"
             )
-        ids = torch.cat([inputs["input_ids"], token_ids], dim=-1)
-        if _greedy_id(logits) != _uncached_ids(model, ids, 1)[0]:
-            return answer(f"after {token_ids.tolist()} another token follows: does the mask grow?")
+        if error:
+            return answer(error)
+        right = decode_step(model, token_ids, kept, append_one(mask)).logits
+        if tuple(getattr(logits, "shape", ())) != tuple(right.shape):
+            return answer(f"return the logits alone, a tensor {list(right.shape)}")
+        if (logits - right).abs().max() > logit_tolerance(model.dtype):
+            return answer(f"the logits after {token_ids.tolist()} are others: does the mask grow?")
     return RIGHT
-
-
-def _greedy_id(logits: Any) -> int | None:
-    return int(logits.argmax()) if isinstance(logits, torch.Tensor) else None

@@ -6,7 +6,14 @@ from typing import Any
 
 import torch
 
-from inside_generate.exercises.checking import UNTRIED, answer, attempt, check_table
+from inside_generate.exercises.checking import (
+    RIGHT,
+    UNTRIED,
+    answer,
+    attempt,
+    check_table,
+    whole_numbers,
+)
 
 
 def check_logits_shape(function: Any) -> str:
@@ -29,20 +36,31 @@ def check_next_token(function: Any) -> str:
     """Check ``function(all_logits)``: [B, L, V] → the greedy next id of each row, [B]."""
     if function is ...:
         return UNTRIED
-    logits = torch.zeros(2, 3, 5)
-    logits[0, -1, 4] = logits[1, -1, 2] = 1.0
+    for batch, length in ((2, 3), (3, 5)):
+        hint = _next_token_hint(function, batch, length)
+        if hint:
+            return UNTRIED if hint == UNTRIED else answer(hint)
+    return RIGHT
+
+
+def _next_token_hint(function: Any, batch: int, length: int) -> str | None:
+    logits = torch.zeros(batch, length, 7)
+    best = [(row + length) % 5 + 2 for row in range(batch)]
+    logits[range(batch), -1, best] = 1.0
     logits[:, 0, 1] = 9.0  # higher than all, at a position that predicts what is known already
     result, error = attempt(function, logits)
-    if error or result is ...:
-        return answer(error) if error else UNTRIED
-    found = torch.as_tensor(result).flatten().tolist()
-    if found == [1, 1]:
-        return answer("you took the first position; which one scores the token after the prompt?")
-    if len(found) != 2:
-        return answer(
-            f"there are 2 rows and so 2 ids, but you return {found}: argmax over which axis?"
-        )
-    return answer(None if found == [4, 2] else f"expected one id a row, [B]; you return {found}")
+    if result is ...:
+        return UNTRIED
+    found = whole_numbers(result)
+    if error or found is None:
+        return error or f"return ids, not {result!r}"
+    if found == [1] * batch:
+        return "you took the first position; which one scores the token after the prompt?"
+    if len(found) != batch:
+        return f"there are {batch} rows and so {batch} ids, but you return {found}: which axis?"
+    if torch.as_tensor(result).dim() != 1:
+        return f"one id a row, shape [{batch}], not {list(torch.as_tensor(result).shape)}"
+    return None if found == best else f"the best next tokens are {best}, you return {found}"
 
 
 def check_most_surprising(function: Any) -> str:
@@ -52,18 +70,39 @@ def check_most_surprising(function: Any) -> str:
     """
     if function is ...:
         return UNTRIED
-    input_ids = torch.tensor([[3, 1, 2, 0]])
-    logits = torch.zeros(1, 4, 5)
-    for position, follows, score in ((0, 1, 5.0), (1, 2, -5.0), (2, 0, 5.0)):
-        logits[0, position, follows] = score
-    logits[0, 1, 1] = 3.0
-    result, error = attempt(function, logits, input_ids)
-    if error or result is ...:
-        return answer(error) if error else UNTRIED
-    if int(result) == 1:
-        return answer(
-            "position i scores token i + 1: you name the position, not the token it missed"
-        )
-    return answer(
-        None if int(result) == 2 else f"you return {result}; token 2 is the least expected"
-    )
+    # Probabilities given to the tokens that follow: low at one position.
+    for given in ([0.1, 0.9, 0.8], [0.9, 0.8, 0.7, 0.05], [0.5, 0.6, 0.2, 0.9]):
+        ids, logits = _prompt_with(given)
+        result, error = attempt(function, logits, ids)
+        if result is ...:
+            return UNTRIED
+        found, right = whole_numbers(result), given.index(min(given)) + 1
+        if error or found is None or len(found) != 1:
+            return answer(error or f"return one index, not {result!r}")
+        if found[0] == right - 1:
+            return answer("position i scores token i + 1: you name the position, not the token")
+        if found[0] == _lowest_logit(logits, ids) + 1:
+            return answer("you compare logits of different rows; probabilities can be compared")
+        if found[0] != right:
+            return answer(f"you return {found[0]}; the least expected token is {right}")
+    return RIGHT
+
+
+def _prompt_with(given: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ids [1, L] and logits [1, L, V] in which token i + 1 has probability ``given[i]``.
+
+    Each row is shifted by a number of its own, which softmax does not see: the lowest logit does
+    not stand where the lowest probability does.
+    """
+    ids = torch.arange(len(given) + 1)[None] % 2
+    p = torch.tensor([*given, 0.5])
+    follows = torch.cat([ids[0, 1:], ids[0, :1]])
+    logits = torch.stack([1 - p, p], dim=-1).log()  # column 1 is the following token's, for now
+    logits = torch.where(follows[:, None] == 1, logits, logits.flip(-1))
+    likeliest = int(p[:-1].argmax())
+    logits[likeliest] -= 9.0
+    return ids, logits[None]
+
+
+def _lowest_logit(logits: torch.Tensor, ids: torch.Tensor) -> int:
+    return int(logits[0, :-1].gather(1, ids[0, 1:, None]).argmin())

@@ -35,20 +35,15 @@ def check_should_stop(function: Any) -> str:
         ((5, 5, 5), eos, 4): False,
         ((5, 5, 5, 5), eos, 4): True,
         ((5, 5, 5, 5), frozenset(), 4): True,
-        ((5, 5, 5, 5, 5), eos, 4): True,
     }
     return check_table(
         function,
         cases,
         {
-            "the limit is missing: a model that never says EOS would go on for ever": (
-                lambda ids, eos, _: ids[-1] in eos
-            ),
+            "the limit is missing, or it comes one token too late: `max_new_tokens` counts the "
+            "tokens that may exist": (lambda ids, eos, _: ids[-1] in eos),
             "EOS is missing: the loop would go on after the model has ended its turn": (
                 lambda ids, _, limit: len(ids) >= limit
-            ),
-            "the limit is one too late: `max_new_tokens` counts the tokens that may exist": (
-                lambda ids, eos, limit: ids[-1] in eos or len(ids) > limit
             ),
         },
     )

@@ -1,0 +1,20 @@
+"""How far two right programs' logits may lie apart, because each rounds.
+
+Both add the same numbers, but in another order, and each addition rounds. The bounds are set well
+above what that does to these models on the machines tried, and below what a wrong mask, position
+or cache does.
+"""
+
+from __future__ import annotations
+
+import torch
+
+# Logits of these models reach 20 and more. Between 16 and 32 bfloat16 numbers lie 0.125 apart
+# (7 bits after the point), float16 numbers 0.0156 (10 bits) and float32 numbers 0.000002 (23 bits).
+# A logit is the outcome of many roundings, which add up to several of these spacings.
+LOGIT_TOLERANCES = {"float64": 1e-3, "float32": 1e-3, "float16": 0.125, "bfloat16": 0.5}
+
+
+def logit_tolerance(dtype: torch.dtype) -> float:
+    """Return the largest difference of two logits that counts as rounding in ``dtype``."""
+    return LOGIT_TOLERANCES[str(dtype).removeprefix("torch.")]
