@@ -122,3 +122,10 @@ def tiny_model(
     }
     model.generation_config = GenerationConfig(**(defaults | (generation or {})))
     return model.eval()
+
+
+def random_inputs(length: int, seed: int = 0) -> dict[str, torch.Tensor]:
+    """Return ids and mask of one random prompt, [1, length]."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(0, 320, (1, length), generator=generator)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}

@@ -1,0 +1,211 @@
+"""Calls that the library would answer with wrong numbers: here each raises and says why."""
+
+import copy
+import inspect
+
+import pytest
+import torch
+from tests.tiny import WINDOW, random_inputs, tiny_model
+from transformers import DynamicCache
+
+import inside_generate
+from inside_generate import (
+    cached_length,
+    decode_step,
+    encode,
+    generate,
+    greedy,
+    prefill,
+    stream,
+)
+
+
+def test_a_mask_of_cached_plus_one_gives_the_uncached_logits(model):
+    inputs = random_inputs(8)
+    step = prefill(model, inputs)
+    token_ids = greedy(step.logits)[:, None]
+    cached = decode_step(model, token_ids, step.cache, torch.ones(1, 9, dtype=torch.long))
+    uncached = prefill(
+        model,
+        {
+            "input_ids": torch.cat([inputs["input_ids"], token_ids], dim=1),
+            "attention_mask": torch.ones(1, 9, dtype=torch.long),
+        },
+    )
+    torch.testing.assert_close(cached.logits, uncached.logits, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("length", [1, 8, 10, 11])
+def test_a_mask_of_any_other_length_raises_and_leaves_the_cache_alone(model, length):
+    step = prefill(model, random_inputs(8))
+    mask = torch.ones(1, length, dtype=torch.long)
+    with pytest.raises(ValueError, match=rf"\[1, 9\], not \[1, {length}\].*cache holds 8 tokens"):
+        decode_step(model, greedy(step.logits)[:, None], step.cache, mask)
+    assert cached_length(step.cache) == 8
+
+
+@pytest.mark.parametrize("shape", [(9,), (2, 9), (1, 1, 9, 9)])
+def test_a_mask_of_another_form_raises(model, shape):
+    step = prefill(model, random_inputs(8))
+    with pytest.raises(ValueError, match=r"attention_mask must be \[1, 9\]"):
+        decode_step(model, greedy(step.logits)[:, None], step.cache, torch.ones(shape))
+
+
+def test_the_mask_is_a_required_argument(model):
+    step = prefill(model, random_inputs(8))
+    with pytest.raises(TypeError, match="attention_mask"):
+        decode_step(model, greedy(step.logits)[:, None], step.cache)
+
+
+def test_the_same_decode_step_run_twice_on_one_cache_raises(model):
+    step = prefill(model, random_inputs(8))
+    token_ids, mask = greedy(step.logits)[:, None], torch.ones(1, 9)
+    again = decode_step(model, token_ids, step.cache, mask)
+    assert cached_length(step.cache) == cached_length(again.cache) == 9, "it grew in place"
+    with pytest.raises(ValueError, match=r"must be \[1, 10\], not \[1, 9\].*holds 9 tokens"):
+        decode_step(model, token_ids, step.cache, mask)
+
+
+def test_a_deep_copy_of_the_cache_branches_cleanly(model):
+    step = prefill(model, random_inputs(8))
+    mask = torch.ones(1, 9)
+    best, second = step.logits.topk(2).indices[0]
+    branch = copy.deepcopy(step.cache)
+    one = decode_step(model, best.view(1, 1), step.cache, mask)
+    other = decode_step(model, second.view(1, 1), branch, mask)
+    assert cached_length(one.cache) == cached_length(other.cache) == 9
+    assert not torch.equal(one.logits, other.logits)
+    for token_id, branched in ((best, one), (second, other)):
+        fresh = prefill(model, random_inputs(8))
+        expected = decode_step(model, token_id.view(1, 1), fresh.cache, mask)
+        assert torch.equal(branched.logits, expected.logits)
+
+
+def test_the_prompt_fed_again_as_decode_input_raises(model):
+    inputs = random_inputs(8)
+    step = prefill(model, inputs)
+    with pytest.raises(ValueError, match=r"\[B, 1\], not \[1, 8\].*in the cache already"):
+        decode_step(model, inputs["input_ids"], step.cache, torch.ones(1, 16))
+    assert cached_length(step.cache) == 8
+
+
+def test_a_flat_token_raises(model):
+    step = prefill(model, random_inputs(8))
+    with pytest.raises(ValueError, match=r"one token a row, \[B, 1\], not \[1\]"):
+        decode_step(model, greedy(step.logits), step.cache, torch.ones(1, 9))
+
+
+@pytest.mark.parametrize("mask", [[[1, 1, 1, 0]], [[0, 1, 1, 0]]])
+def test_a_row_padded_on_the_right_is_refused(model, mask):
+    inputs = {"input_ids": torch.ones(1, 4, dtype=torch.long), "attention_mask": torch.tensor(mask)}
+    with pytest.raises(ValueError, match="pad on the left"):
+        prefill(model, inputs)
+
+
+def test_two_prompts_of_three_and_seven_tokens_padded_right_are_refused(model):
+    mask = torch.tensor([[1, 1, 1, 0, 0, 0, 0], [1] * 7])
+    with pytest.raises(ValueError, match="pad on the left"):
+        prefill(model, {"input_ids": torch.ones_like(mask), "attention_mask": mask})
+
+
+@pytest.mark.parametrize("shape", [(1, 0), (0,), (5,), (1, 1, 5)])
+def test_an_empty_prompt_and_one_of_another_form_are_refused(model, shape):
+    ids = torch.ones(shape, dtype=torch.long)
+    with pytest.raises(ValueError, match=r"input_ids must be \[B, L\] with L ≥ 1"):
+        prefill(model, {"input_ids": ids, "attention_mask": ids})
+
+
+def test_a_prompt_mask_of_another_length_is_refused(model):
+    inputs = {**random_inputs(8), "attention_mask": torch.ones(1, 7)}
+    with pytest.raises(ValueError, match=r"must be \[1, 8\] like input_ids, not \[1, 7\]"):
+        prefill(model, inputs)
+
+
+def test_two_rows_in_the_one_prompt_loop_are_refused(model, tokenizer, forwards):
+    calls = forwards(model)
+    ids = torch.ones(2, 4, dtype=torch.long)
+    inputs = {"input_ids": ids, "attention_mask": ids}
+    with pytest.raises(ValueError, match="one prompt at a time"):
+        next(stream(model, tokenizer, inputs))
+    assert not calls
+
+
+@pytest.mark.parametrize(
+    ("limit", "error"),
+    [(0, ValueError), (-1, ValueError), (1.5, TypeError), (True, TypeError), ("3", TypeError)],
+)
+def test_a_limit_that_is_no_whole_number_of_at_least_1_is_refused(
+    model, tokenizer, forwards, limit, error
+):
+    calls = forwards(model)
+    with pytest.raises(error, match=rf"max_new_tokens must be .*{limit}"):
+        generate(model, tokenizer, "soup", max_new_tokens=limit)
+    assert not calls, "it was refused before any work"
+
+
+def test_prompt_and_answer_may_fill_the_window_and_not_pass_it(tokenizer):
+    model = tiny_model(generation={"eos_token_id": None}, eos_token_id=None)
+    length = encode(tokenizer, "soup")["input_ids"].shape[1]
+    room = WINDOW - length + 1  # the last token picked is never an input
+    with pytest.warns(UserWarning, match="EOS"):  # the tokenizer names one, the model none
+        trace = generate(model, tokenizer, "soup", max_new_tokens=room)
+    assert trace.steps[-1].cache_length == WINDOW
+    with pytest.raises(ValueError, match=rf"need {WINDOW + 1} positions.*has {WINDOW}"):
+        generate(model, tokenizer, "soup", max_new_tokens=room + 1, eos_token_ids=[])
+
+
+def functions_that_others_call():
+    named = {name: getattr(inside_generate, name) for name in inside_generate.__all__}
+    return {name: value for name, value in named.items() if inspect.isfunction(value)}
+
+
+@pytest.mark.parametrize("name", sorted(functions_that_others_call()))
+def test_a_misspelt_keyword_is_a_type_error_in_every_public_function(name):
+    with pytest.raises(TypeError, match="misspelt"):
+        functions_that_others_call()[name](misspelt=1)
+
+
+@pytest.mark.parametrize("wrong", ["max_new_token", "cache_position", "past_key_values"])
+def test_a_keyword_that_the_library_would_swallow_is_a_type_error(model, tokenizer, wrong):
+    with pytest.raises(TypeError, match=wrong):
+        generate(model, tokenizer, "soup", **{wrong: None})
+    with pytest.raises(TypeError, match=wrong):
+        prefill(model, random_inputs(4), **{wrong: None})
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        lambda logits: logits,
+        lambda logits: logits.argmax(dim=-1, keepdim=True),
+        lambda logits: logits.argmax(),
+        lambda logits: int(logits.argmax()),
+        lambda logits: [3],
+        lambda logits: torch.tensor([3, 4]),
+        lambda logits: torch.tensor([3.0]),
+        lambda logits: torch.tensor([-1]),
+        lambda logits: torch.tensor([logits.shape[-1]]),
+    ],
+    ids=["logits", "kept", "scalar", "int", "list", "two", "float", "negative", "beyond V"],
+)
+def test_a_sampler_that_returns_no_valid_id_a_row_is_refused(model, tokenizer, sampler):
+    with pytest.raises(ValueError, match="a sampler must return"):
+        generate(model, tokenizer, "soup", max_new_tokens=3, sampler=sampler)
+
+
+def test_the_library_is_silently_wrong_for_the_masks_that_ours_refuses(model):
+    """Why ``decode_step`` checks: were this to raise one day, the check could go."""
+    cache = DynamicCache(config=model.config)
+    inputs = random_inputs(8)
+    with torch.inference_mode():
+        first = model(**inputs, cache=cache, use_cache=True)
+        token_ids = first.logits[:, -1].argmax(dim=-1, keepdim=True)
+        right, wrong = (
+            model(
+                input_ids=token_ids,
+                attention_mask=torch.ones(1, length, dtype=torch.long),
+                cache=copy.deepcopy(cache),
+            ).logits
+            for length in (9, 8)
+        )
+    assert float((right - wrong).abs().max()) > 0.1
