@@ -193,6 +193,10 @@ def test_ids_in_another_spelling_are_read_as_numbers(spell):
     assert any("token ids are written" in remark for remark in comparison.remarks)
 
 
+def test_0_is_a_token_id():
+    assert compare_runs(a_run(ids=(0, 2)), a_run(ids=(0, 2))).verdict == "agree"
+
+
 def test_a_flat_list_of_prompt_ids_is_read_like_a_nested_one():
     other = changed(a_run(), lambda run: run.update(input_ids=run["input_ids"][0]))
     assert compare_runs(a_run(), other).verdict == "agree"
@@ -249,7 +253,8 @@ def test_an_engine_that_has_only_prefill_is_compared_on_that():
     reference, other = a_run(), {key: a_run()[key] for key in ("input_ids", "top_k")}
     assert "the logits after prefill" in compare_runs(reference, other).agreed
     other["top_k"][0]["logit"] = 25.0
-    assert [(f.where, f.step) for f in compare_runs(reference, other).findings] == [("prefill", 1)]
+    (finding,) = compare_runs(reference, other).findings
+    assert (finding.where, finding.step, finding.near_tie) == ("prefill", 1, False)
 
 
 def test_without_ids_in_common_the_rendered_prompts_are_compared():
