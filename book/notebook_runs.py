@@ -16,9 +16,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def surroundings(root: Path, model: Path, place: str) -> dict[str, Any]:
         "python": sys.version,
         "machine": platform.machine(),
         "place": place,
-        "versions": {name: version(name) for name in pinned(root)},
+        "versions": versions(root),
         "model": [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files],
         "package": {str(path.relative_to(root)): sha256(path.read_bytes()) for path in sources},
     }
@@ -62,19 +62,14 @@ def is_source(path: Path) -> bool:
     return path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path)
 
 
-def pinned(root: Path) -> list[str]:
-    """The names of the packages that the requirement files pin and that are installed here."""
+def versions(root: Path) -> dict[str, str]:
+    """The versions of the packages that the requirement files pin, of those that are here."""
     lines = [line for name in PINS for line in (root / name).read_text("utf-8").splitlines()]
-    names = sorted({line.split("==")[0].strip() for line in lines if "==" in line})
-    return [name for name in names if is_installed(name)]
-
-
-def is_installed(name: str) -> bool:
-    """Whether a package is here; some of the pinned ones belong to the tests alone."""
-    try:
-        return bool(version(name))
-    except ModuleNotFoundError:
-        return False
+    found = {}
+    for name in sorted({line.split("==")[0].strip() for line in lines if "==" in line}):
+        with suppress(PackageNotFoundError):  # some belong to the tests alone
+            found[name] = version(name)
+    return found
 
 
 def run_key(notebook: Path, around: dict[str, Any]) -> str:

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sysconfig
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import nbformat
 import yaml
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
-from notebook_runs import EXECUTED, pinned, sha256
+from notebook_runs import EXECUTED, sha256, versions
 
 SOURCE = Path("_build/source")
 NEXT = Path("_build/next")
@@ -94,12 +93,8 @@ def fingerprint(root: Path) -> str:
     """One SHA-256 over all that the pages are made from, and what they are made with."""
     files = sorted(path for path in (root / SOURCE).rglob("*") if path.is_file())
     parts = [f"{path.relative_to(root)} {sha256(path.read_bytes())}" for path in files]
-    return sha256("\n".join(parts + versions(root)).encode())
-
-
-def versions(root: Path) -> list[str]:
-    """Name and version of each pinned package."""
-    return [f"{name} {version(name)}" for name in pinned(root)]
+    parts += [f"{name} {release}" for name, release in versions(root).items()]
+    return sha256("\n".join(parts).encode())
 
 
 def page_of(root: Path, document: Path) -> Path:
