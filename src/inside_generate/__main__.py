@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -62,11 +63,11 @@ def fetch_command(options: argparse.Namespace) -> int:
 def run_command(options: argparse.Namespace) -> int:
     """Answer one prompt, stage by stage."""
     from inside_generate.device import choose_device
+    from inside_generate.quiet import quiet_libraries
     from inside_generate.report import run
 
     choose_device(options.device)  # an error for a missing device comes before anything is loaded
-    quiet_libraries()
-    with refusals_as_messages():
+    with quiet_libraries(), refusals_as_messages():
         run(
             prompt=options.prompt,
             model=options.model,
@@ -89,10 +90,10 @@ def doctor_command(_: argparse.Namespace) -> int:
 def bench_command(options: argparse.Namespace) -> int:
     """Measure the loop beside generate()."""
     from inside_generate.bench import card, last_line, run
+    from inside_generate.quiet import quiet_libraries
     from inside_generate.record import write_json
 
-    quiet_libraries()
-    with refusals_as_messages():
+    with quiet_libraries(), refusals_as_messages():
         result = run(
             options.model, options.device, options.dtype, options.new_tokens, options.pairs, say
         )
@@ -112,19 +113,17 @@ def compare_command(options: argparse.Namespace) -> int:
 
 @contextmanager
 def refusals_as_messages() -> Iterator[None]:
-    """Turn a refused value into a message for the user, not a traceback."""
+    """Turn a refused value, and a warning, into one line for the user."""
+
+    def warn(message: Warning | str, *_: object) -> None:
+        print(f"warning: {message}", file=sys.stderr)
+
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = warn  # type: ignore[assignment]
+            yield
     except ValueError as error:
         raise InsideGenerateError(str(error)) from error
-
-
-def quiet_libraries() -> None:
-    """Keep the libraries' own advice off the screen: what the reader needs, we say."""
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
 
 
 def whole_number(minimum: int) -> Callable[[str], int]:

@@ -19,18 +19,24 @@ from transformers.utils import logging
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Silence both libraries inside the block, and put each switch back as it was."""
+def quiet_libraries() -> Iterator[None]:
+    """Silence both libraries' bars and advice, and put each switch back as it was."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    hub_bars = enable_progress_bars if not are_progress_bars_disabled() else disable_progress_bars
-    with warnings.catch_warnings():
+    hub_bars = disable_progress_bars if are_progress_bars_disabled() else enable_progress_bars
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()  # the hub client's too
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()  # the hub client's too
+        hub_bars()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silence the libraries and Python's warnings too, which nobody can act on during a load."""
+    with quiet_libraries(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()  # the hub client's too
-        try:
-            yield
-        finally:
-            logging.set_verbosity(level)
-            if bars:
-                logging.enable_progress_bar()  # the hub client's too
-            hub_bars()
+        yield

@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
+from transformers.utils import logging
 
 from inside_generate import __main__ as command_line
 from inside_generate import report
@@ -87,6 +89,25 @@ def test_a_refused_value_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(report, "run", refuse)
     assert command_line.main(["run", "--device", "cpu"]) == 2
     assert capsys.readouterr().err == "error: the prompt is too long: 9 tokens\n"
+
+
+def test_a_warning_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(report, "run", lambda **_: warnings.warn("two EOS ids", stacklevel=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert command_line.main(["run", "--device", "cpu"]) == 0
+    assert capsys.readouterr().err == "warning: two EOS ids\n"
+
+
+def test_a_run_leaves_the_libraries_switches_as_they_were(monkeypatch):
+    def switches():
+        return logging.get_verbosity(), logging.is_progress_bar_enabled()
+
+    before, during = switches(), []
+    monkeypatch.setattr(report, "run", lambda **_: during.append(switches()))
+    command_line.main(["run", "--device", "cpu"])
+    assert during == [(logging.ERROR, False)]
+    assert switches() == before
 
 
 def test_a_missing_package_points_to_doctor(monkeypatch, capsys):
