@@ -7,7 +7,9 @@ stderr and exit code 2; nothing heavy is imported before the arguments are known
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -18,15 +20,19 @@ from inside_generate.errors import InsideGenerateError
 DEFAULT_PROMPT = "What's for lunch today?"
 DEFAULT_OUTPUT = "fixtures/01_forward.json"
 DEVICES = ("auto", "cpu", "cuda", "mps")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and newline
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show comes as an escape
+            stream.reconfigure(errors="backslashreplace")
     options = parser().parse_args(arguments)
     try:
         code: int = options.command(options)
-        sys.stdout.flush()
+        say("", end="")
         return code
     except InsideGenerateError as error:
         return fail(str(error))
@@ -38,7 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of our output has gone (`… | head`); leave nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 141  # as shells count it: the work was not finished
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        return fail(
+            f"{error.strerror or error}{where}; to look at the folders in use type: "
+            "python -m inside_generate doctor"
+        )
 
 
 def fail(message: str) -> int:
@@ -47,9 +59,10 @@ def fail(message: str) -> int:
     return 2
 
 
-def say(line: str) -> None:
-    """Print a line at once, also into a pipe."""
-    print(line, flush=True)
+def say(line: str, end: str = "\n") -> None:
+    """Print a line at once, also into a pipe. Control characters of others come as escapes."""
+    if sys.stdout is not None:
+        print(CONTROL.sub(lambda found: repr(found.group())[1:-1], line), end=end, flush=True)
 
 
 def fetch_command(options: argparse.Namespace) -> int:
@@ -64,9 +77,12 @@ def run_command(options: argparse.Namespace) -> int:
     """Answer one prompt, stage by stage."""
     from inside_generate.device import choose_device
     from inside_generate.quiet import quiet_libraries
+    from inside_generate.record import check_target
     from inside_generate.report import run
 
-    choose_device(options.device)  # an error for a missing device comes before anything is loaded
+    # What cannot work is said before anything is loaded.
+    choose_device(options.device)
+    check_target(options.output)
     with quiet_libraries(), refusals_as_messages():
         run(
             prompt=options.prompt,

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from jinja2 import TemplateError
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 Messages = str | Sequence[Mapping[str, Any]]
@@ -54,9 +55,12 @@ def render_chat(
             f"the tokenizer of {tokenizer.name_or_path!r} has no chat template: "
             "it belongs to a base model; choose an instruct (chat) model"
         )
-    return tokenizer.apply_chat_template(
-        as_messages(messages), tokenize=False, add_generation_prompt=add_generation_prompt
-    )
+    try:
+        return tokenizer.apply_chat_template(
+            as_messages(messages), tokenize=False, add_generation_prompt=add_generation_prompt
+        )
+    except (TemplateError, TypeError) as error:
+        raise ValueError(f"the chat template refuses these messages: {error}") from error
 
 
 def encode(
@@ -70,12 +74,15 @@ def encode(
     spelled in a message are encoded as the characters they are written with.
     """
     turns = as_messages(messages)
-    spelled = _control_tokens_in(tokenizer, turns)
-    if spelled:
-        ids = _encode_with_literals(tokenizer, turns, spelled)
-    else:
-        # The template already wrote the special tokens; the tokenizer must not add more.
-        ids = tokenizer(render_chat(tokenizer, turns), add_special_tokens=False)["input_ids"]
+    rendered = render_chat(tokenizer, turns)
+    # The template already wrote the special tokens; the tokenizer must not add more.
+    ids = tokenizer(rendered, add_special_tokens=False)["input_ids"]
+    hide = _placeholders(tokenizer, turns)
+    if hide:
+        hidden = render_chat(tokenizer, _replace_strings(turns, hide))
+        own = tokenizer(hidden, add_special_tokens=False, return_offsets_mapping=True)
+        if _control_ids(tokenizer, ids) != _control_ids(tokenizer, own["input_ids"]):
+            ids = _encode_with_literals(tokenizer, rendered, hidden, own, hide)
     input_ids = torch.tensor([ids], dtype=torch.long, device=device)  # [1, L]
     return BatchEncoding({"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)})
 
@@ -96,9 +103,10 @@ def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 
 # --- content that spells control tokens -----------------------------------------------------------
 #
-# Idea: hide each spelled token behind a placeholder, let the template write its own control tokens,
-# let the tokenizer find those, cut the rendered text there, put the hidden spellings back, and
-# tokenize the pieces between the cuts as ordinary text.
+# Idea: hide the characters with which control tokens begin, in the messages only, and render: what
+# the tokenizer then finds are the template's own control tokens. If the plain rendering holds
+# others, cut the text at the template's own, put the hidden characters back, and tokenize the
+# pieces between the cuts as ordinary text.
 
 
 def _strings_in(value: Any) -> Iterable[str]:
@@ -111,13 +119,9 @@ def _strings_in(value: Any) -> Iterable[str]:
             yield from _strings_in(item)
 
 
-def _control_tokens_in(
-    tokenizer: PreTrainedTokenizerBase, turns: list[dict[str, Any]]
-) -> list[str]:
-    """Return the control tokens spelled anywhere in the messages, longest first."""
-    text = "\0".join(_strings_in(turns))
-    found = [token for token in control_tokens(tokenizer) if token in text]
-    return sorted(found, key=len, reverse=True)
+def _control_ids(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[int]:
+    known = set(control_tokens(tokenizer).values())
+    return [index for index in ids if index in known]
 
 
 def _replace_strings(value: Any, table: Mapping[str, str]) -> Any:
@@ -136,28 +140,46 @@ def _replace_strings(value: Any, table: Mapping[str, str]) -> Any:
     return value
 
 
-def _placeholders(spelled: list[str], text: str) -> dict[str, str]:
-    """Return a private-use character for each spelled token, none of them used in ``text``."""
+def _placeholders(
+    tokenizer: PreTrainedTokenizerBase, turns: list[dict[str, Any]]
+) -> dict[str, str]:
+    """Return a private-use character, unused so far, for each first character of a control token.
+
+    Only those that occur in the messages. Runs of white space, which some tokenizers match as
+    whole tokens, control nothing.
+    """
+    text = "\0".join(_strings_in(turns))
+    first = {token.lstrip()[0] for token in control_tokens(tokenizer) if token.strip()}
     unused = (chr(code) for code in range(0xF0000, 0x10FFFE) if chr(code) not in text)
-    return {token: next(unused) for token in spelled}
+    return {character: next(unused) for character in sorted(first) if character in text}
 
 
 def _encode_with_literals(
-    tokenizer: PreTrainedTokenizerBase, turns: list[dict[str, Any]], spelled: list[str]
+    tokenizer: PreTrainedTokenizerBase,
+    rendered: str,
+    hidden: str,
+    own: BatchEncoding,
+    hide: Mapping[str, str],
 ) -> list[int]:
-    hide = _placeholders(spelled, "".join(_strings_in(turns)))
-    show = {placeholder: token for token, placeholder in hide.items()}
-    rendered = render_chat(tokenizer, _replace_strings(turns, hide))
-    found = tokenizer(rendered, add_special_tokens=False, return_offsets_mapping=True)
+    """Return ids in which only the template's ``own`` control tokens are control ids.
+
+    ``hidden`` is the rendering with placeholders, ``own`` its tokens with their offsets.
+    """
+    show = {placeholder: character for character, placeholder in hide.items()}
+    if _replace_strings(hidden, show) != rendered:
+        raise ValueError(
+            "a message spells a control token, and this chat template changes what a message says: "
+            "it cannot be kept as plain text; take the control token out of the message"
+        )
     names = {index: token for token, index in control_tokens(tokenizer).items()}
     ids: list[int] = []
     done = 0
-    for index, (start, end) in zip(found["input_ids"], found["offset_mapping"], strict=True):
-        if index in names and names[index] in rendered[start:end]:
-            ids.extend(_encode_ordinary(tokenizer, _replace_strings(rendered[done:start], show)))
+    for index, (start, end) in zip(own["input_ids"], own["offset_mapping"], strict=True):
+        if index in names and names[index] in hidden[start:end]:
+            ids.extend(_encode_ordinary(tokenizer, _replace_strings(hidden[done:start], show)))
             ids.append(index)
             done = end
-    ids.extend(_encode_ordinary(tokenizer, _replace_strings(rendered[done:], show)))
+    ids.extend(_encode_ordinary(tokenizer, _replace_strings(hidden[done:], show)))
     return ids
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import time
 from pathlib import Path
@@ -32,7 +33,7 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
     if wanted == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     kind, _, index = wanted.partition(":")
-    if kind not in ("cpu", "cuda", "mps") or (index and not index.isdecimal()):
+    if not re.fullmatch(r"cpu|mps|cuda(:[0-9]{1,3})?", wanted):
         raise InsideGenerateError(f"unknown device {wanted!r}; choose auto, cpu, cuda or mps")
     if kind == "cuda":
         _require_cuda(int(index or 0))
@@ -119,7 +120,7 @@ def _choose_dtype_on_cpu() -> tuple[torch.dtype, str]:
     """Measure once for each processor, torch version and number of threads; then look it up."""
     key = f"{cpu_name()}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     seconds, kept = recall("cpu_dtype", key), True
-    if seconds is None:
+    if not _are_times(seconds):
         seconds = measure_dtypes()
         kept = remember("cpu_dtype", key, seconds)
     where = f"kept in {settings_file()}" if kept else "not kept: the folder cannot be written"
@@ -128,6 +129,13 @@ def _choose_dtype_on_cpu() -> tuple[torch.dtype, str]:
         f"{why}: {1e3 * seconds['bfloat16']:.0f} ms for sample products in bfloat16, "
         f"{1e3 * seconds['float32']:.0f} ms in float32, measured once and {where}"
     )
+
+
+def _are_times(kept: object) -> bool:
+    """Return whether what the settings file holds is a time for each dtype."""
+    if not isinstance(kept, dict) or kept.keys() != {"bfloat16", "float32"}:
+        return False
+    return all(isinstance(value, float) and value > 0 for value in kept.values())
 
 
 def _faster(seconds: dict[str, float]) -> tuple[str, str]:

@@ -25,7 +25,7 @@ def home() -> Path:
     chosen = os.environ.get("INSIDE_GENERATE_HOME")
     if not chosen:
         return platformdirs.user_cache_path("inside-generate")
-    folder = Path(chosen).expanduser()
+    folder = expand_user(chosen)
     if not folder.is_absolute():
         # A notebook's kernel starts in the notebook's folder, a command where it was typed.
         raise InsideGenerateError(
@@ -33,6 +33,16 @@ def home() -> Path:
             f"{Path.cwd() / chosen}"
         )
     return folder
+
+
+def expand_user(path: str) -> Path:
+    """Return ``path`` with ``~`` put in full, or raise where it names nobody's folder."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise InsideGenerateError(
+            f"{path!r} names no user of this system; write the whole path"
+        ) from error
 
 
 def model_directory(name: str) -> Path:
@@ -53,7 +63,9 @@ def settings_file() -> Path:
 def recall(section: str, key: str) -> Any:
     """Return what ``remember`` kept under ``key``, or ``None``."""
     in_memory = _kept_in_memory.get((str(home()), section, key))
-    return in_memory if in_memory is not None else _read_settings().get(section, {}).get(key)
+    kept = _read_settings().get(section)
+    on_disk = kept.get(key) if isinstance(kept, dict) else None
+    return in_memory if in_memory is not None else on_disk
 
 
 def remember(section: str, key: str, value: Any) -> bool:
@@ -64,7 +76,8 @@ def remember(section: str, key: str, value: Any) -> bool:
     """
     _kept_in_memory[str(home()), section, key] = value
     settings = _read_settings()
-    settings.setdefault(section, {})[key] = value
+    kept = settings.get(section)
+    settings[section] = {**(kept if isinstance(kept, dict) else {}), key: value}
     partial = settings_file().with_name(f".settings.{os.getpid()}.partial")
     try:
         partial.parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +94,6 @@ def _read_settings() -> dict[str, Any]:
     """Return the kept facts; a file that is missing or not readable as JSON counts as empty."""
     try:
         settings = json.loads(settings_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return settings if isinstance(settings, dict) else {}

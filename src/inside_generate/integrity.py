@@ -21,10 +21,9 @@ MANIFEST = "inside_generate.json"
 
 def sha256(path: Path) -> str:
     """Return the sum of a file's bytes, in hex; worked out again only after a change."""
-    size, modified, digest = recall("sha256", str(path.resolve())) or (None, None, "")
-    now = path.stat()
-    if (size, modified) == (now.st_size, now.st_mtime_ns):
-        return str(digest)
+    kept, now = recall("sha256", str(path.resolve())), path.stat()
+    if isinstance(kept, list) and kept[:2] == [now.st_size, now.st_mtime_ns] and len(kept) == 3:
+        return str(kept[2])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     remember_sha256(path, digest)
@@ -86,11 +85,18 @@ def check_safetensors(path: Path) -> None:
             (head_length,) = struct.unpack("<Q", file.read(8))
             head = json.loads(file.read(min(head_length, size)))
         ends = [entry["data_offsets"][1] for key, entry in head.items() if key != "__metadata__"]
-    except (struct.error, ValueError, LookupError, AttributeError, TypeError) as error:
+        whole = 8 + head_length + max(ends, default=0)
+    except (
+        struct.error,
+        ValueError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        RecursionError,
+    ) as error:
         raise InsideGenerateError(
             f"{path} is not a whole safetensors file; download it again"
         ) from error
-    whole = 8 + head_length + max(ends, default=0)
     if size != whole:
         raise InsideGenerateError(
             f"{path} has {size:,} bytes where its head announces {whole:,}; download it again"

@@ -23,10 +23,15 @@ VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", 
 def check_layout(directory: Path) -> None:
     """Raise with one line unless ``directory`` holds a whole checkpoint of a known kind."""
     config = _read_json(directory / "config.json")
-    if "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING:
+    if "auto_map" in config and str(config.get("model_type")) not in CONFIG_MAPPING:
         raise InsideGenerateError(
             f"{directory} needs Python code of its own (auto_map in config.json), which is never "
             "run here; choose a model of an architecture that transformers knows"
+        )
+    if "transformers_weights" in config:
+        raise InsideGenerateError(
+            f"{directory} names weights of its own (transformers_weights in config.json), which "
+            "would be loaded unchecked; take the line out and call the file model.safetensors"
         )
     for path in weight_files(directory):
         check_safetensors(path)
@@ -53,7 +58,12 @@ def weight_files(directory: Path) -> list[Path]:
 
 
 def _shards(directory: Path, index: dict[str, Any]) -> list[Path]:
-    names = sorted(set(index.get("weight_map", {}).values()))
+    weight_map = index.get("weight_map")
+    names = sorted(set(map(str, weight_map.values()))) if isinstance(weight_map, dict) else []
+    if outside := [name for name in names if Path(name).name != name]:
+        raise InsideGenerateError(
+            f"{directory} names a file of weights outside itself ({outside[0]}); put it inside"
+        )
     missing = [name for name in names if not (directory / name).is_file()]
     if missing or not names:
         raise InsideGenerateError(
@@ -70,7 +80,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise InsideGenerateError(
             f"{path.parent} is not a model directory: it has no {path.name}"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InsideGenerateError(f"{path} cannot be read as JSON ({error})") from error
     if not isinstance(content, dict):
         raise InsideGenerateError(f"{path} holds no JSON object")

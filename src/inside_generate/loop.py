@@ -18,6 +18,7 @@ from transformers import Cache, PreTrainedModel, PreTrainedTokenizerBase
 
 from inside_generate import memory
 from inside_generate.chat import Messages, decode_text, encode, render_chat
+from inside_generate.checks import check_decode, check_prompt
 from inside_generate.sampling import Sampler, check_choice, greedy
 from inside_generate.stopping import EosTokenIds, check_limit, resolve_eos_token_ids
 from inside_generate.timing import Clock, device_clock
@@ -44,7 +45,7 @@ def prefill(
     Only the last row of logits is computed unless ``keep_all_logits`` asks for all L.
     """
     input_ids, attention_mask = inputs["input_ids"], inputs["attention_mask"]
-    _check_prompt(input_ids, attention_mask)
+    check_prompt(input_ids, attention_mask, model.config)
     output = model(
         input_ids=input_ids,  # [B, L]
         attention_mask=attention_mask,  # [B, L]
@@ -64,7 +65,8 @@ def decode_step(
     ``token_ids`` is [B, 1]; ``attention_mask`` is [B, cached tokens + 1] and already counts the new
     token. The library takes a mask of any length and is then silently wrong; this raises.
     """
-    _check_decode(token_ids, cache, attention_mask)
+    held, layers = cached_length(cache), number_of_cached_layers(cache)
+    check_decode(token_ids, attention_mask, held, layers, model.config)
     output = model(
         input_ids=token_ids,  # [B, 1]
         attention_mask=attention_mask,  # [B, cached + 1]
@@ -207,32 +209,3 @@ def _forward(output: Any, keep_all_logits: bool) -> Forward:
         full_logits_shape=tuple(output.logits.shape),
         all_logits=output.logits if keep_all_logits else None,
     )
-
-
-def _check_prompt(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> None:
-    if input_ids.dim() != 2 or input_ids.shape[1] == 0:
-        raise ValueError(f"input_ids must be [B, L] with L ≥ 1, not {list(input_ids.shape)}")
-    if attention_mask.shape != input_ids.shape:
-        raise ValueError(
-            f"attention_mask must be {list(input_ids.shape)} like input_ids, "
-            f"not {list(attention_mask.shape)}"
-        )
-    if not bool(attention_mask[:, -1].all()):
-        raise ValueError(
-            "a row ends in padding, and the last position scores the next token: pad on the left"
-        )
-
-
-def _check_decode(token_ids: torch.Tensor, cache: Cache, attention_mask: torch.Tensor) -> None:
-    if token_ids.dim() != 2 or token_ids.shape[1] != 1:
-        raise ValueError(
-            f"a decode step takes one token a row, [B, 1], not {list(token_ids.shape)}: "
-            "the tokens before it are in the cache already"
-        )
-    cached = cached_length(cache)
-    expected = [token_ids.shape[0], cached + 1]
-    if list(attention_mask.shape) != expected:
-        raise ValueError(
-            f"attention_mask must be {expected}, not {list(attention_mask.shape)}: "
-            f"the cache holds {cached} tokens and one more comes in"
-        )

@@ -22,10 +22,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, Checkpoint, fetch_command
+from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, WEIGHTS, Checkpoint, fetch_command
 from inside_generate.device import choose_device, choose_dtype, wanted_dtype
 from inside_generate.errors import InsideGenerateError, in_a_line
-from inside_generate.home import home, model_directory
+from inside_generate.home import expand_user, home, model_directory
 from inside_generate.hub import find_in_hub_cache
 from inside_generate.integrity import damage, read_manifest, sha256
 from inside_generate.layout import check_layout, weight_files
@@ -58,7 +58,7 @@ def find(model: str | Path = "auto") -> Path:
         raise InsideGenerateError(f"there is no model in {home()} yet; type `{fetch_command()}`")
     if wanted in CHECKPOINTS:
         return _find_known(CHECKPOINTS[wanted])
-    return _find_path(Path(wanted).expanduser())
+    return _find_path(expand_user(wanted))
 
 
 def wanted_model(model: str | Path) -> str:
@@ -186,13 +186,22 @@ def identity(model: PreTrainedModel) -> Identity:
     directory = Path(model.name_or_path)
     if not model.name_or_path or not directory.is_dir():
         return Identity(f"{type(model).__name__} made in memory", None, None, None)
-    if manifest := read_manifest(directory):
+    manifest = read_manifest(directory)
+    if manifest and _is_genuine(directory, manifest):
         name = manifest["name"] if manifest["name"] in CHECKPOINTS else None
-        return Identity(manifest["model_id"], manifest["revision"], name, directory)
+        return Identity(str(manifest["model_id"]), str(manifest["revision"]), name, directory)
     reference = CHECKPOINTS[REFERENCE]
     if find_in_hub_cache(reference) == directory:
         return Identity(reference.model_id, reference.revision, reference.name, directory)
     return Identity(str(directory), _sum_of_weights(directory), None, directory)
+
+
+def _is_genuine(directory: Path, manifest: dict[str, Any]) -> bool:
+    """Return whether a manifest speaks of the weights beside it, and of the reference's rightly."""
+    weights = manifest["files"].get(WEIGHTS)
+    if weights is None or not isinstance(manifest["name"], str) or damage(directory):
+        return False
+    return manifest["name"] != REFERENCE or weights["sha256"] == CHECKPOINTS[REFERENCE].sha256
 
 
 def _sum_of_weights(directory: Path) -> str:

@@ -19,6 +19,7 @@ from inside_generate.errors import InsideGenerateError
 from inside_generate.trace import Trace
 
 SCHEMA_VERSION = 1
+OTHER_FILE = "choose another file with --output"
 
 
 def run_record(trace: Trace, model: PreTrainedModel) -> dict[str, Any]:
@@ -38,12 +39,10 @@ def write_json(record: dict[str, Any], path: str | Path) -> Path:
 
     The file appears whole or not at all. Numbers that JSON does not know (NaN) are refused.
     """
-    target = Path(path)
-    if not target.name:
-        raise InsideGenerateError(f"cannot write {str(path)!r}: name a file with --output")
+    target = check_target(path)
     text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     data = text.encode("utf-8")
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    partial = target.with_name(f".{os.getpid()}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.write_bytes(data)
@@ -52,6 +51,25 @@ def write_json(record: dict[str, Any], path: str | Path) -> Path:
         with contextlib.suppress(OSError):
             partial.unlink()
         raise InsideGenerateError(
-            f"cannot write {str(target)!r} ({error.strerror}); choose another file with --output"
+            f"cannot write {str(path)!r} ({error.strerror}); {OTHER_FILE}"
         ) from error
+    return target
+
+
+def check_target(path: str | Path) -> Path:
+    """Return where ``write_json`` will write, links followed, or raise where it must not.
+
+    A file is replaced as a whole, so what is not a plain file (a device, a pipe, a folder) and
+    what is write-protected is left alone.
+    """
+    try:
+        target = Path(path).resolve()
+        is_file, exists = target.is_file(), target.exists()
+        protected = is_file and not target.stat().st_mode & 0o222
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InsideGenerateError(f"cannot write {str(path)!r} ({error}); {OTHER_FILE}") from error
+    if not Path(path).name or (exists and not is_file):
+        raise InsideGenerateError(f"cannot write {str(path)!r}: it is no plain file; {OTHER_FILE}")
+    if protected:
+        raise InsideGenerateError(f"{str(path)!r} is write-protected; {OTHER_FILE}")
     return target

@@ -28,8 +28,7 @@ def check_choice(token_ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
     if not isinstance(token_ids, torch.Tensor) or token_ids.shape != (batch,):
         shape = getattr(token_ids, "shape", type(token_ids).__name__)
         raise ValueError(f"a sampler must return one id a row, shape [{batch}], not {shape}")
-    if token_ids.is_floating_point() or not bool(
-        ((token_ids >= 0) & (token_ids < vocabulary)).all()
-    ):
+    numbers = not (token_ids.is_floating_point() or token_ids.dtype == torch.bool)
+    if not numbers or not bool(((token_ids >= 0) & (token_ids < vocabulary)).all()):
         raise ValueError(f"a sampler must return ids from 0 to {vocabulary - 1}, not {token_ids}")
-    return token_ids
+    return token_ids.long()

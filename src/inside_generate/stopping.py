@@ -68,7 +68,8 @@ def check_limit(
 
     ``prompt_shape`` is [1, L]. The last token picked never becomes an input, hence the −1 below.
     """
-    if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int):
+    limit: Any = max_new_tokens
+    if isinstance(limit, bool) or not isinstance(limit, Integral):
         raise TypeError(f"max_new_tokens must be a whole number, not {max_new_tokens!r}")
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens}")

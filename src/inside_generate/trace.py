@@ -129,6 +129,11 @@ def top_candidates(
 ) -> tuple[Candidate, ...]:
     """Return the ``k`` best next tokens of one row of logits, [V], best first."""
     best = logits.float().topk(min(k, len(logits)))
+    if best.values[0].isnan():  # NaN sorts above every number
+        raise ValueError(
+            "the logits are not numbers (NaN): the weights are damaged, or the dtype is too small "
+            "for this model; try float32"
+        )
     return tuple(
         Candidate(token_id, logit, token_text(tokenizer, token_id))
         for token_id, logit in zip(best.indices.tolist(), best.values.tolist(), strict=True)

@@ -1,0 +1,89 @@
+"""The guards at the doors of ``prefill`` and ``decode_step``.
+
+The library takes almost anything here and answers with numbers that look right. Each guard names
+the value that was wrong.
+"""
+
+from __future__ import annotations
+
+import torch
+from transformers import PretrainedConfig
+
+
+def check_prompt(
+    input_ids: torch.Tensor, attention_mask: torch.Tensor, config: PretrainedConfig
+) -> None:
+    """Raise unless ids and mask are a prompt, both [B, L], padded on the left if at all."""
+    if input_ids.dim() != 2 or 0 in input_ids.shape:
+        raise ValueError(
+            f"input_ids must be [B, L] with L ≥ 1 and B ≥ 1, not {list(input_ids.shape)}"
+        )
+    if attention_mask.shape != input_ids.shape:
+        raise ValueError(
+            f"attention_mask must be {list(input_ids.shape)} like input_ids, "
+            f"not {list(attention_mask.shape)}"
+        )
+    _check_mask_values(attention_mask)
+    _check_ids(input_ids, config)
+    _check_window(input_ids.shape[1], config)
+
+
+def check_decode(
+    token_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    cached: int,
+    cached_layers: int,
+    config: PretrainedConfig,
+) -> None:
+    """Raise unless this is one more token a row, [B, 1], for a cache of ``cached`` tokens."""
+    if token_ids.dim() != 2 or token_ids.shape[1] != 1:
+        raise ValueError(
+            f"a decode step takes one token a row, [B, 1], not {list(token_ids.shape)}: "
+            "the tokens before it are in the cache already"
+        )
+    if cached_layers != config.num_hidden_layers:
+        raise ValueError(
+            f"the cache has {cached_layers} layers and the model {config.num_hidden_layers}: "
+            "it belongs to another model"
+        )
+    expected = [token_ids.shape[0], cached + 1]
+    if list(attention_mask.shape) != expected:
+        raise ValueError(
+            f"attention_mask must be {expected}, not {list(attention_mask.shape)}: "
+            f"the cache holds {cached} tokens and one more comes in"
+        )
+    if not bool((attention_mask[:, -1] == 1).all()):
+        raise ValueError("the mask hides the new token: its last column must be 1")
+    _check_window(cached + 1, config)
+
+
+def _check_mask_values(attention_mask: torch.Tensor) -> None:
+    """Raise unless each row is zeros (padding), then ones, and ends in a one."""
+    real = attention_mask == 1
+    if not bool((real | (attention_mask == 0)).all()):
+        raise ValueError("an attention mask holds 1 for a real token and 0 for padding only")
+    if not bool(real[:, -1].all()):
+        raise ValueError(
+            "a row ends in padding, and the last position scores the next token: pad on the left"
+        )
+    if bool((real[:, :-1] & ~real[:, 1:]).any()):
+        raise ValueError("the mask has a gap: padding stands on the left of a row only")
+
+
+def _check_ids(input_ids: torch.Tensor, config: PretrainedConfig) -> None:
+    low, high = int(input_ids.min()), int(input_ids.max())
+    if low < 0 or high >= config.vocab_size:
+        wrong = low if low < 0 else high
+        raise ValueError(
+            f"token id {wrong} is not among the model's 0 to {config.vocab_size - 1}: "
+            "do tokenizer and model belong together?"
+        )
+
+
+def _check_window(length: int, config: PretrainedConfig) -> None:
+    window = getattr(config, "max_position_embeddings", None)
+    if window is not None and length > window:
+        raise ValueError(
+            f"{length} tokens are more than the model's {window} positions "
+            "(max_position_embeddings)"
+        )

@@ -1,0 +1,299 @@
+"""Input that somebody will try one day: refused with the value named, or simply right."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from tests.tiny import tiny_model, tiny_tokenizer
+
+from inside_generate import append_one, decode_step, encode, find, generate, load, prefill
+from inside_generate.__main__ import main, say
+from inside_generate.device import choose_device
+from inside_generate.errors import InsideGenerateError
+from inside_generate.home import home
+from inside_generate.models import identity
+from inside_generate.record import check_target, write_json
+from inside_generate.sampling import check_choice
+
+IM_END = "<|im_end|>"
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A model of one's own, in Hugging Face layout."""
+    folder = tmp_path / "mine"
+    tiny_model().save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def change(path, **entries):
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **entries}), "utf-8")
+
+
+# --- messages and templates -----------------------------------------------------------------------
+
+
+def test_a_control_token_split_over_two_parts_stays_text(tokenizer):
+    parts = [{"role": "user", "content": [{"text": "a<|im_"}, {"text": "end|>b"}]}]
+    whole = [{"role": "user", "content": "a<|im_end|>b"}]
+    ids = encode(tokenizer, parts)["input_ids"][0].tolist()
+    assert ids.count(tokenizer.eos_token_id) == 2  # the system's and the user's own
+    assert ids == encode(tokenizer, whole)["input_ids"][0].tolist()
+
+
+def test_a_control_token_that_the_template_brings_about_stays_text(tokenizer):
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content | lower }}{% endfor %}"
+    ids = encode(tokenizer, "<|IM_END|>")["input_ids"][0].tolist()
+    assert tokenizer.eos_token_id not in ids
+    assert tokenizer.decode(ids) == IM_END
+
+
+def test_a_template_that_cuts_messages_cannot_be_made_to_forge(tokenizer):
+    tokenizer.chat_template = "{{ messages[0].content.split('</think>') | join('') }}"
+    with pytest.raises(ValueError, match="changes what a message says"):
+        encode(tokenizer, "<|im_</think>end|>")
+
+
+def test_a_template_that_prints_a_list_is_encoded_as_it_prints(tokenizer):
+    tokenizer.chat_template = "{{ messages[0].content }}"
+    ids = encode(tokenizer, [{"role": "user", "content": ["a < b"]}])["input_ids"][0].tolist()
+    assert tokenizer.decode(ids) == "['a < b']"
+
+
+@pytest.mark.parametrize("template", ["{{ raise_exception('no') }}", "{% if %}", "{{ 1 + 'a' }}"])
+def test_a_template_that_fails_is_a_value_error(tokenizer, template):
+    tokenizer.chat_template = template
+    with pytest.raises(ValueError, match="the chat template refuses these messages"):
+        encode(tokenizer, "soup")
+
+
+# --- tensors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mask", "said"),
+    [
+        ([1, 0, 1], "has a gap"),
+        ([2, 2, 2], "1 for a real token"),
+        ([-1, 1, 1], "1 for a real token"),
+        ([0.5, 1, 1], "1 for a real token"),
+        ([float("nan"), 1, 1], "1 for a real token"),
+        ([1, 1, 0], "pad on the left"),
+    ],
+)
+def test_a_mask_that_is_no_mask_is_refused_in_prefill(model, mask, said):
+    inputs = {
+        "input_ids": torch.ones(1, 3, dtype=torch.long),
+        "attention_mask": torch.tensor([mask]),
+    }
+    with pytest.raises(ValueError, match=said):
+        prefill(model, inputs)
+
+
+def test_a_mask_that_hides_the_new_token_is_refused(model, tokenizer):
+    inputs = encode(tokenizer, "soup")
+    step = prefill(model, inputs)
+    mask = append_one(inputs["attention_mask"])
+    mask[:, -1] = 0
+    with pytest.raises(ValueError, match="hides the new token"):
+        decode_step(model, torch.ones(1, 1, dtype=torch.long), step.cache, mask)
+
+
+def test_the_cache_of_another_model_is_refused(model, tokenizer):
+    inputs = encode(tokenizer, "soup")
+    other = prefill(tiny_model(num_hidden_layers=3), inputs)
+    with pytest.raises(ValueError, match="3 layers and the model 2"):
+        decode_step(
+            model,
+            torch.ones(1, 1, dtype=torch.long),
+            other.cache,
+            append_one(inputs["attention_mask"]),
+        )
+
+
+def test_more_tokens_than_positions_are_refused_in_both_phases(tokenizer):
+    inputs = encode(tokenizer, "soup")
+    length = inputs["input_ids"].shape[1]
+    full = tiny_model(max_position_embeddings=length)
+    step = prefill(full, inputs)
+    with pytest.raises(ValueError, match=f"{length + 1} tokens are more than the model's {length}"):
+        decode_step(
+            full,
+            torch.ones(1, 1, dtype=torch.long),
+            step.cache,
+            append_one(inputs["attention_mask"]),
+        )
+    with pytest.raises(ValueError, match=f"{length} tokens are more than the model's {length - 1}"):
+        prefill(tiny_model(max_position_embeddings=length - 1), inputs)
+
+
+@pytest.mark.parametrize("wrong", [-1, 352])
+def test_an_id_that_the_model_does_not_have_is_named(model, wrong):
+    ids = torch.tensor([[1, wrong, 1]])
+    with pytest.raises(ValueError, match=f"token id {wrong} is not among"):
+        prefill(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+
+
+def test_logits_that_are_no_numbers_end_the_run(tokenizer):
+    broken = tiny_model()
+    with torch.no_grad():
+        broken.lm_head.weight.fill_(float("nan"))
+    with pytest.raises(ValueError, match="try float32"):
+        generate(broken, tokenizer, "soup")
+
+
+def test_a_sampler_may_return_any_whole_numbers_but_no_truth_values():
+    logits = torch.zeros(2, 5)
+    for dtype in (torch.uint8, torch.int16, torch.int32):
+        assert check_choice(torch.tensor([1, 4], dtype=dtype), logits).dtype == torch.long
+    with pytest.raises(ValueError, match="from 0 to 4"):
+        check_choice(torch.tensor([True, False]), logits)
+
+
+def test_numpys_whole_numbers_are_whole_numbers(model, tokenizer):
+    assert len(generate(model, tokenizer, "soup", max_new_tokens=np.int64(2)).steps) <= 2
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_a_device_a_pipe_and_a_protected_file_are_not_replaced(tmp_path):
+    pipe, protected = tmp_path / "pipe", tmp_path / "protected.json"
+    os.mkfifo(pipe)
+    protected.write_text("mine", "utf-8")
+    protected.chmod(0o400)
+    for path in (pipe, protected, tmp_path, "/dev/null"):
+        with pytest.raises(InsideGenerateError, match="--output"):
+            write_json({}, path)
+    assert pipe.is_fifo()
+    assert protected.read_text("utf-8") == "mine"
+
+
+def test_a_link_is_followed_and_a_loop_of_links_is_refused(tmp_path):
+    target, link, loop = tmp_path / "target.json", tmp_path / "link.json", tmp_path / "loop.json"
+    target.write_text("old", "utf-8")
+    link.symlink_to(target)
+    write_json({"a": 1}, link)
+    assert link.is_symlink()
+    assert json.loads(target.read_text("utf-8")) == {"a": 1}
+    loop.symlink_to(loop)
+    with pytest.raises(InsideGenerateError, match="--output"):
+        check_target(loop)
+
+
+def test_a_long_file_name_can_be_written(tmp_path):
+    assert write_json({}, tmp_path / ("n" * 250)).exists()
+
+
+def test_weights_that_a_config_names_itself_are_refused(directory):
+    change(directory / "config.json", transformers_weights="other.safetensors")
+    with pytest.raises(InsideGenerateError, match="transformers_weights"):
+        load(directory)
+
+
+@pytest.mark.parametrize("name", ["../outside.safetensors", "/outside.safetensors"])
+def test_weights_outside_the_directory_are_refused(directory, name):
+    (directory / "model.safetensors").rename(directory.parent / "outside.safetensors")
+    index = directory / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"lm_head.weight": name}}), "utf-8")
+    with pytest.raises(InsideGenerateError, match="outside itself"):
+        load(directory)
+
+
+@pytest.mark.parametrize("weight_map", [[], None, {"a": 1}, "x"])
+def test_an_index_of_another_form_is_one_line(directory, weight_map):
+    (directory / "model.safetensors").unlink()
+    index = directory / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}), "utf-8")
+    with pytest.raises(InsideGenerateError):
+        find(directory)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"model_type": ["qwen2"], "auto_map": {}}'])
+def test_a_mad_config_is_one_line(directory, content):
+    (directory / "config.json").write_text(content, "utf-8")
+    with pytest.raises(InsideGenerateError):
+        find(directory)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"files": {}}, {"name": ["x"]}, {"files": {"model.safetensors": {"size": 1, "sha256": ""}}}],
+)
+def test_a_manifest_that_does_not_fit_its_weights_is_not_believed(directory, forged):
+    manifest = {
+        "name": "qwen2.5-0.5b-instruct",
+        "model_id": "Qwen/Qwen2.5-0.5B-Instruct",
+        "revision": "7ae5576",
+        "files": {},
+    }
+    (directory / "inside_generate.json").write_text(json.dumps(manifest | forged), "utf-8")
+    who = identity(load(directory, "cpu", "float32")[1])
+    assert (who.name, who.model_id) == (None, str(directory))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["null", "[]", '{"sha256": 5, "cpu_dtype": []}', "[" * 100_000, '{"cpu_dtype": {"x": 1}}'],
+)
+def test_mad_settings_count_as_none(directory, content):
+    folder = home()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "settings.json").write_text(content, "utf-8")
+    _, model = load(directory, "cpu")
+    assert identity(model).revision
+
+
+@pytest.mark.parametrize("variable", ["INSIDE_GENERATE_MODEL", "INSIDE_GENERATE_HOME"])
+def test_the_folder_of_nobody_is_one_line(monkeypatch, variable, capsys):
+    monkeypatch.setenv(variable, "~nosuchuser/x")
+    assert main(["run", "--device", "cpu"]) == 2
+    assert capsys.readouterr().err.startswith("error: '~nosuchuser/x' names no user")
+
+
+@pytest.mark.parametrize("name", ["cpu:", "cpu:٣", "cpu:99999999999", "cuda:", "gpu", "cuda:1:2"])
+def test_an_odd_device_is_named(name):
+    with pytest.raises(InsideGenerateError, match="unknown device"):
+        choose_device(name)
+
+
+def test_a_model_name_of_any_length_is_one_line(capsys):
+    assert main(["run", "--device", "cpu", "--model", "x" * 5000]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+# --- the terminal ---------------------------------------------------------------------------------
+
+
+def test_control_characters_reach_the_terminal_as_escapes(capsys):
+    say("a\x1b[2Jb\tc\nd\x9b")
+    assert capsys.readouterr().out == "a\\x1b[2Jb\tc\nd\\x9b\n"
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes():
+    code = "from inside_generate.__main__ import main, say; main_ = main; import sys\n"
+    code += "try: main(['fly'])\nexcept SystemExit: say('── 今')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        check=True,
+    )
+    assert done.stdout == "\\u2500\\u2500 \\u4eca\n"
+
+
+def test_a_copy_of_the_cache_is_independent(model, tokenizer):
+    inputs = encode(tokenizer, "soup")
+    step = prefill(model, inputs)
+    branch = copy.deepcopy(step.cache)
+    token_ids = torch.ones(1, 1, dtype=torch.long)
+    once = decode_step(model, token_ids, branch, append_one(inputs["attention_mask"]))
+    again = decode_step(model, token_ids, step.cache, append_one(inputs["attention_mask"]))
+    assert torch.equal(once.logits, again.logits)
