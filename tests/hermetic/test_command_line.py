@@ -1,7 +1,6 @@
 """The command line: exit codes, one line for a mistake, nothing loaded before it is found."""
 
 import json
-import os
 import subprocess
 import sys
 import warnings
@@ -14,21 +13,12 @@ from inside_generate import report
 from inside_generate.errors import InsideGenerateError
 
 
-def type_in(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "inside_generate", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=120,
-        check=False,
-    )
-
-
-def error_line(done):
-    assert done.returncode == 2
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+def error_line(capsys, *arguments):
+    """Type a command that must fail: its one line on stderr."""
+    assert command_line.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
     assert line.startswith("error: ")
     return line
 
@@ -43,12 +33,12 @@ def test_cuda_without_cuda_is_one_line_before_anything_is_loaded(monkeypatch, ca
     assert "--device cpu" in captured.err
 
 
-def test_without_a_model_the_line_says_what_to_type():
-    assert "python -m inside_generate fetch" in error_line(type_in("run"))
+def test_without_a_model_the_line_says_what_to_type(capsys):
+    assert "python -m inside_generate fetch" in error_line(capsys, "run")
 
 
-def test_an_unknown_model_is_named_with_the_known_ones():
-    line = error_line(type_in("run", "--model", "gpt-9"))
+def test_an_unknown_model_is_named_with_the_known_ones(capsys):
+    line = error_line(capsys, "run", "--model", "gpt-9")
     assert "'gpt-9'" in line
     assert "qwen2.5-0.5b-instruct" in line
 
