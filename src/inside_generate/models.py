@@ -134,8 +134,9 @@ def has_finite_logits(model: PreTrainedModel) -> bool:
 
 
 def _stamps(directory: Path) -> list[tuple[int, int]]:
-    """Return size and time of change of each file with weights: other weights, other model."""
-    return [(path.stat().st_size, path.stat().st_mtime_ns) for path in weight_files(directory)]
+    """Return size and time of change of each file: another file, another model or tokenizer."""
+    files = sorted(path for path in directory.iterdir() if path.is_file())
+    return [(path.stat().st_size, path.stat().st_mtime_ns) for path in files]
 
 
 def _load(
@@ -161,9 +162,14 @@ def _load(
 
 
 def _check_report(report: dict[str, Any], directory: Path) -> None:
-    """Raise if weights were missing or misshapen: the library makes up random ones instead."""
+    """Raise if weights and config do not fit: the library makes up or leaves out what is amiss."""
     mismatched = [name for name, *_ in report["mismatched_keys"]]
-    for wrong, names in (("lacks", report["missing_keys"]), ("has misshapen", mismatched)):
+    unused = set(report["unexpected_keys"]) - {"lm_head.weight"}  # a copy of the tied embedding
+    for wrong, names in (
+        ("lacks", report["missing_keys"]),
+        ("has misshapen", mismatched),
+        ("holds more than the", unused),
+    ):
         if names:
             raise InsideGenerateError(
                 f"{directory} {wrong} weights of the model in its config.json: {len(names)}, such "

@@ -197,6 +197,21 @@ def test_weights_that_a_config_names_itself_are_refused(directory):
         load(directory)
 
 
+def test_weights_that_the_config_has_no_room_for_are_refused(directory):
+    change(directory / "config.json", num_hidden_layers=1, layer_types=["full_attention"])
+    with pytest.raises(InsideGenerateError, match="holds more than the weights of the model"):
+        load(directory)
+
+
+def test_a_changed_template_is_loaded_anew(directory):
+    tokenizer, model = load(directory, "cpu", "float32")
+    assert load(directory, "cpu", "float32")[0] is tokenizer
+    (directory / "chat_template.jinja").write_text("{{ messages[0].content }}", "utf-8")
+    again, other = load(directory, "cpu", "float32")
+    assert other is not model
+    assert again.chat_template != tokenizer.chat_template
+
+
 @pytest.mark.parametrize("name", ["../outside.safetensors", "/outside.safetensors"])
 def test_weights_outside_the_directory_are_refused(directory, name):
     (directory / "model.safetensors").rename(directory.parent / "outside.safetensors")
