@@ -71,7 +71,7 @@ def page_version(notebook: Any, path: Path) -> Any:
         cell.metadata.pop("execution", None)
         if "solution" in tags(cell) and cell.cell_type == "code":
             cell.metadata.tags = sorted({*tags(cell), "hide-cell"})
-            cell.metadata.setdefault("mystnb", {})["code_prompt_show"] = "Show a solution"
+            cell.metadata.setdefault("mystnb", {})["code_prompt_show"] = "Code of a solution"
     return notebook
 
 

@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NoReturn
 
 from inside_generate.errors import InsideGenerateError
 
@@ -159,9 +160,20 @@ def whole_number(minimum: int) -> Callable[[str], int]:
     return parse
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose complaint is one line, like every other error here."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong and where to look, and end with exit code 2."""
+        self.exit(2, f"error: {message}; for what can be typed see: {self.prog} --help\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    top = argparse.ArgumentParser(prog="python -m inside_generate", description=__doc__)
+    top = OneLineParser(
+        prog="python -m inside_generate",
+        description="One answer of a language model, stage by stage.",
+    )
     commands = top.add_subparsers(required=True, metavar="command")
 
     def add(name: str, command: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:

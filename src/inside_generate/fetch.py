@@ -60,7 +60,9 @@ def _fetch_best(source: str, say: Say) -> Path:
     have = next((c for c in candidates if on_disk(c)), None)
     if have:  # the reference is worth another try, another stand-in is not
         candidates = [c for c in candidates if c is have or c.source == "hub"]
-    for checkpoint in candidates:
+    for number, checkpoint in enumerate(candidates):
+        if number and not have:
+            say(f"taking {checkpoint.name} in its place, {checkpoint.size_bytes / 1e6:.0f} MB")
         try:
             return _fetch_one(checkpoint, say)
         except UnavailableError as error:

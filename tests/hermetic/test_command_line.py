@@ -60,7 +60,10 @@ def test_a_bad_argument_is_exit_code_2_and_names_the_value(arguments, said, caps
     with pytest.raises(SystemExit) as stopped:
         command_line.main(arguments)
     assert stopped.value.code == 2
-    assert said in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert line.endswith(" --help")
+    assert said in line
 
 
 def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):

@@ -32,7 +32,7 @@ def test_the_state_of_widgets_stays_out_of_the_page():
 def test_a_solution_in_code_is_folded():
     [cell] = page_version(new_code_cell("42", metadata={"tags": ["solution"]})).cells
     assert cell.metadata.tags == ["hide-cell", "solution"]
-    assert cell.metadata["mystnb"]["code_prompt_show"] == "Show a solution"
+    assert cell.metadata["mystnb"]["code_prompt_show"] == "Code of a solution"
 
 
 def test_what_the_clock_said_does_not_make_another_page():

@@ -75,7 +75,7 @@ def test_each_run_leaves_its_seconds_and_its_peak_of_memory(story):
 def test_a_page_shows_figures_folds_solutions_and_leaves_out_widgets(story):
     html = page(story["book"], "one").read_text("utf-8")
     assert 'alt="a line that rises"' in html
-    assert "Show a solution" in html
+    assert "Code of a solution" in html
     assert "<math" in html
     assert "IntSlider" not in html
 

@@ -15,6 +15,7 @@ def test_where_the_hub_cannot_be_reached_the_stand_in_is_fetched_and_that_is_sai
 ):
     assert fetch(say=said.append) == complete(STAND_IN) == find()
     assert said[0].startswith(f"{REFERENCE} cannot be had: http://127.0.0.1:9 cannot be used (")
+    assert said[1].startswith(f"taking {STAND_IN} in its place, ")
 
 
 def test_where_the_stand_in_cannot_be_had_either_the_small_one_is_fetched(no_hub, the_index, said):
