@@ -44,9 +44,8 @@ def default_tolerance(*dtypes: str | None) -> tuple[float, str]:
         )
     widest = max(known, key=lambda dtype: LOGIT_TOLERANCES.get(dtype, math.inf))
     if widest not in LOGIT_TOLERANCES:
-        return LOGIT_TOLERANCES[
-            "bfloat16"
-        ], f"as for bfloat16, since {widest!r} is not a dtype known here"
+        reason = f"as for bfloat16, since {widest!r} is not a dtype known here"
+        return LOGIT_TOLERANCES["bfloat16"], reason
     if widest in SPACINGS:
         return LOGIT_TOLERANCES[widest], (
             f"{widest} numbers between 16 and 32 lie {SPACINGS[widest]} apart, "

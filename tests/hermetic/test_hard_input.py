@@ -1,6 +1,5 @@
 """Input that somebody will try one day: refused with the value named, or simply right."""
 
-import copy
 import json
 import os
 import subprocess
@@ -9,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 from tests.tiny import tiny_model, tiny_tokenizer
 
 from inside_generate import append_one, decode_step, encode, find, generate, load, prefill
@@ -272,6 +273,13 @@ def test_the_folder_of_nobody_is_one_line(monkeypatch, variable, capsys):
     assert capsys.readouterr().err.startswith("error: '~nosuchuser/x' names no user")
 
 
+def test_a_notebook_shows_the_one_line_too():
+    with capture_output() as captured:
+        InteractiveShell().run_cell("from inside_generate import find; find('gpt-9')")
+    assert captured.stdout.startswith("error: unknown model 'gpt-9'")
+    assert "Traceback" not in captured.stdout + captured.stderr
+
+
 @pytest.mark.parametrize("name", ["cpu:", "cpu:٣", "cpu:99999999999", "cuda:", "gpu", "cuda:1:2"])
 def test_an_odd_device_is_named(name):
     with pytest.raises(InsideGenerateError, match="unknown device"):
@@ -302,13 +310,3 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes():
         check=True,
     )
     assert done.stdout == "\\u2500\\u2500 \\u4eca\n"
-
-
-def test_a_copy_of_the_cache_is_independent(model, tokenizer):
-    inputs = encode(tokenizer, "soup")
-    step = prefill(model, inputs)
-    branch = copy.deepcopy(step.cache)
-    token_ids = torch.ones(1, 1, dtype=torch.long)
-    once = decode_step(model, token_ids, branch, append_one(inputs["attention_mask"]))
-    again = decode_step(model, token_ids, step.cache, append_one(inputs["attention_mask"]))
-    assert torch.equal(once.logits, again.logits)
