@@ -68,7 +68,7 @@ def say(line: str, end: str = "\n") -> None:
 
 def fetch_command(options: argparse.Namespace) -> int:
     """Bring a model onto this machine."""
-    from inside_generate.fetch import fetch
+    from inside_generate.getting.fetch import fetch
 
     say(f"ready: {fetch(options.model, options.source, say)}")
     return 0
@@ -99,9 +99,9 @@ def run_command(options: argparse.Namespace) -> int:
 
 def doctor_command(_: argparse.Namespace) -> int:
     """Say what works on this machine and what to type for what does not."""
-    from inside_generate import doctor
+    from inside_generate.doctor import verdict
 
-    return doctor.run(say)
+    return verdict.run(say)
 
 
 def bench_command(options: argparse.Namespace) -> int:
@@ -123,7 +123,7 @@ def bench_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Say whether two runs agree, and where they first part."""
-    from inside_generate import compare
+    from inside_generate.comparing import compare
 
     return compare.run(options.reference, options.other, options.tolerance, say)
 

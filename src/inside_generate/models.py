@@ -25,10 +25,10 @@ from transformers import (
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, WEIGHTS, Checkpoint, fetch_command
 from inside_generate.device import choose_device, choose_dtype, wanted_dtype
 from inside_generate.errors import InsideGenerateError, in_a_line
+from inside_generate.getting.hub import find_in_hub_cache
+from inside_generate.getting.integrity import damage, read_manifest, sha256
+from inside_generate.getting.layout import check_layout, weight_files
 from inside_generate.home import expand_user, home, model_directory
-from inside_generate.hub import find_in_hub_cache
-from inside_generate.integrity import damage, read_manifest, sha256
-from inside_generate.layout import check_layout, weight_files
 from inside_generate.quiet import quiet
 
 __all__ = ["CHECKPOINTS", "Checkpoint", "Identity", "find", "home", "identity", "load", "on_disk"]

@@ -142,7 +142,9 @@ def test_bench_ends_in_one_json_object_and_saves_it(monkeypatch, tmp_path, capsy
 
 
 def test_fetch_prints_the_folder(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("inside_generate.fetch.fetch", lambda model, source, say: tmp_path / model)
+    monkeypatch.setattr(
+        "inside_generate.getting.fetch.fetch", lambda model, source, say: tmp_path / model
+    )
     assert command_line.main(["fetch", "--model", "m"]) == 0
     assert capsys.readouterr().out == f"ready: {tmp_path / 'm'}\n"
 
@@ -151,7 +153,7 @@ def test_an_error_of_ours_is_one_line(monkeypatch, capsys):
     def broken(*_):
         raise InsideGenerateError("the disk is full; make room")
 
-    monkeypatch.setattr("inside_generate.fetch.fetch", broken)
+    monkeypatch.setattr("inside_generate.getting.fetch.fetch", broken)
     assert command_line.main(["fetch"]) == 2
     assert capsys.readouterr().err == "error: the disk is full; make room\n"
 

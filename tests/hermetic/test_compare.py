@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from inside_generate import compare
-from inside_generate.compare import compare_runs, format_comparison, read_run
+from inside_generate.comparing import compare
+from inside_generate.comparing.compare import compare_runs, format_comparison, read_run
+from inside_generate.comparing.near_ties import check_tolerance, default_tolerance
+from inside_generate.comparing.run_file import UNDERSTOOD
 from inside_generate.errors import InsideGenerateError
-from inside_generate.near_ties import check_tolerance, default_tolerance
-from inside_generate.run_file import UNDERSTOOD
 
 ARTICLE_KEYS_LEFT_OUT = (
     "schema_version", "device", "device_name", "dtype", "python_version", "date", "source_commit",
@@ -643,7 +643,7 @@ def test_comparing_needs_neither_torch_nor_transformers(tmp_path):
 
     path = written(tmp_path, a_run())
     code = (
-        "import sys; from inside_generate import compare\n"
+        "import sys; from inside_generate.comparing import compare\n"
         f"assert compare.run({str(path)!r}, {str(path)!r}, None, lambda text: None) == 0\n"
         "assert not {'torch', 'transformers'} & sys.modules.keys()"
     )

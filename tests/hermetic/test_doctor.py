@@ -11,13 +11,17 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from inside_generate import checkup, checkup_machine, checkup_models, device, doctor
+from inside_generate import device
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN
-from inside_generate.checkup import Check
-from inside_generate.doctor import examine, format_checks, verdict
+from inside_generate.doctor import checkup
+from inside_generate.doctor import machine as checkup_machine
+from inside_generate.doctor import models as checkup_models
+from inside_generate.doctor import verdict as doctor
+from inside_generate.doctor.checkup import Check
+from inside_generate.doctor.verdict import examine, format_checks, verdict
 from inside_generate.errors import InsideGenerateError
+from inside_generate.getting.integrity import write_manifest
 from inside_generate.home import home, model_directory
-from inside_generate.integrity import write_manifest
 
 GIB = 1024**3
 
@@ -127,7 +131,7 @@ def test_the_verdict_of_several_failures_begins_with_the_first_remedy():
 def test_it_speaks_where_a_package_is_broken(tmp_path, package):
     (tmp_path / package).mkdir()
     (tmp_path / package / "__init__.py").write_text("raise ImportError('broken on purpose')")
-    source = Path(doctor.__file__).parents[1]
+    source = Path(doctor.__file__).parents[3]
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PIP_")},
         "PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)]),
@@ -238,7 +242,7 @@ def test_outside_of_a_checkout_the_ranges_count(installed):
 
 
 def test_a_checkout_is_asked_for_its_own_ranges_and_pins():
-    assert checkup.checkout() == Path(doctor.__file__).parents[2]
+    assert checkup.checkout() == Path(doctor.__file__).parents[3]
     names = {line.partition("==")[0] for line in checkup._pins()}
     assert {"torch", "transformers", "nbmake"} <= names
     assert all("==" in line for line in checkup._pins())

@@ -4,7 +4,8 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
-from inside_generate import diagrams, generate, kv_cache_bytes, plots
+from inside_generate import generate, kv_cache_bytes, plots
+from inside_generate.plots import style
 
 mpl.use("agg")
 
@@ -29,7 +30,7 @@ def drawings(trace, config):
         "timeline": lambda ax: plots.plot_timeline(trace, ax=ax),
         "cache growth": lambda ax: plots.plot_cache_growth(trace, kv_cache_bytes(config, 1), ax=ax),
         "mask growth": lambda ax: plots.plot_mask_growth(trace, ax=ax),
-        "whole path": lambda ax: diagrams.plot_whole_path(ax=ax),
+        "whole path": lambda ax: plots.plot_whole_path(ax=ax),
     }
 
 
@@ -94,12 +95,12 @@ def test_the_mask_shows_prompt_cache_and_new_token(trace):
     ("text", "drawn"), [("a", "'a'"), (" $x", r"' \$x'"), ("\n", r"'\n'"), ("今", r"'\u4eca'")]
 )
 def test_a_label_holds_only_what_the_font_can_draw(text, drawn):
-    assert plots.label(text) == drawn
+    assert style.label(text) == drawn
 
 
 def test_one_colour_means_one_thing():
     colours = [
-        *(plots.PREFILL, plots.DECODE, plots.CACHE),
-        *(plots.CHOICE, plots.WEIGHTS, plots.ATTENTION),
+        *(style.PREFILL, style.DECODE, style.CACHE),
+        *(style.CHOICE, style.WEIGHTS, style.ATTENTION),
     ]
     assert len(set(colours)) == 6

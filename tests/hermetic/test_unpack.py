@@ -11,8 +11,8 @@ from tests.tiny import tiny_tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from inside_generate.errors import InsideGenerateError
-from inside_generate.unpack import unpack
-from inside_generate.unpack_tokenizer import QWEN_NOT_SPECIAL, build_qwen2, build_smollm
+from inside_generate.getting.unpack import unpack
+from inside_generate.getting.unpack_tokenizer import QWEN_NOT_SPECIAL, build_qwen2, build_smollm
 
 
 @pytest.fixture

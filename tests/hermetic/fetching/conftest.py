@@ -11,9 +11,9 @@ from tests.hermetic.fetching.steps import point_at
 from tests.hermetic.hub import make_reference, serving, tiny_reference
 from tests.hermetic.small_files import make_wheels, tiny_llama, tiny_qwen2, write_gguf
 
-from inside_generate import packages
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN
-from inside_generate.integrity import sha256
+from inside_generate.getting import packages
+from inside_generate.getting.integrity import sha256
 
 RUN_PIP = packages._run_pip
 

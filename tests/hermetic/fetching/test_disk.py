@@ -15,11 +15,11 @@ from tests.hermetic.fetching.steps import (
     point_at,
 )
 
-from inside_generate import fetch as fetching
-from inside_generate import hub, packages
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN, WEIGHTS
 from inside_generate.errors import InsideGenerateError
-from inside_generate.fetch import fetch
+from inside_generate.getting import fetch as fetching
+from inside_generate.getting import hub, packages
+from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory, model_directory
 from inside_generate.models import find
 

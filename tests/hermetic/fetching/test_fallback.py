@@ -5,7 +5,7 @@ from tests.hermetic.fetching.steps import AGAIN, complete, empty, nothing_to_loa
 
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN, WEIGHTS
 from inside_generate.errors import InsideGenerateError, UnavailableError
-from inside_generate.fetch import fetch
+from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory, model_directory
 from inside_generate.models import find
 

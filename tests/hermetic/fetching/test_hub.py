@@ -6,11 +6,11 @@ import pytest
 from huggingface_hub import constants
 from tests.hermetic.fetching.steps import AGAIN, complete, nothing_to_load
 
-from inside_generate import fetch as fetching
-from inside_generate import hub
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, WEIGHTS
 from inside_generate.errors import InsideGenerateError, UnavailableError
-from inside_generate.fetch import fetch
+from inside_generate.getting import fetch as fetching
+from inside_generate.getting import hub
+from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory, model_directory
 from inside_generate.models import find, identity, load
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from tests.hermetic.fetching.steps import AGAIN, complete, empty, interrupt, nothing_to_load
 
-from inside_generate import fetch as fetching
-from inside_generate import packages
 from inside_generate.checkpoints import CHECKPOINTS, SMALL, STAND_IN
 from inside_generate.errors import InsideGenerateError, UnavailableError
-from inside_generate.fetch import fetch
+from inside_generate.getting import fetch as fetching
+from inside_generate.getting import packages
+from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory
 from inside_generate.models import identity, load
 

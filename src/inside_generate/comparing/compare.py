@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inside_generate.comparing.near_ties import check_tolerance, default_tolerance
+from inside_generate.comparing.partings import Finding, Walk
+from inside_generate.comparing.run_file import CONTEXT, Run, as_run, read_run
 from inside_generate.errors import InsideGenerateError
-from inside_generate.near_ties import check_tolerance, default_tolerance
-from inside_generate.partings import Finding, Walk
-from inside_generate.run_file import CONTEXT, Run, as_run, read_run
 
 __all__ = ["Comparison", "Finding", "compare_runs", "format_comparison", "read_run", "run"]
 

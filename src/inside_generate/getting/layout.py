@@ -14,7 +14,7 @@ from typing import Any
 from transformers import CONFIG_MAPPING
 
 from inside_generate.errors import InsideGenerateError
-from inside_generate.integrity import check_safetensors
+from inside_generate.getting.integrity import check_safetensors
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "tekken.json")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from inside_generate.checkpoints import Checkpoint, fetch_command
 from inside_generate.errors import InsideGenerateError, UnavailableError
-from inside_generate.integrity import sha256
+from inside_generate.getting.integrity import sha256
 
 NO_INDEX = ("Retrying (Retry", "from versions: none")  # how pip says that it found nothing
 

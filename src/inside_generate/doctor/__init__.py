@@ -1,0 +1,1 @@
+"""What works on this machine, and what to type for what does not: the command ``doctor``."""
