@@ -40,6 +40,12 @@ def record_path(executed: Path) -> Path:
     return executed.with_suffix(".run.json")
 
 
+def read_record(executed: Path) -> dict[str, Any]:
+    """What was noted when `executed` was made."""
+    record: dict[str, Any] = json.loads(record_path(executed).read_text("utf-8"))
+    return record
+
+
 def surroundings(root: Path, model: Path, place: str) -> dict[str, Any]:
     """All that a result can depend on beside the notebook's own text, ready for JSON.
 
@@ -51,6 +57,7 @@ def surroundings(root: Path, model: Path, place: str) -> dict[str, Any]:
         "python": sys.version,
         "machine": platform.machine(),
         "place": place,
+        "model_name": model.name,
         "versions": versions(root),
         "model": [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files],
         "package": {str(path.relative_to(root)): sha256(path.read_bytes()) for path in sources},
@@ -80,7 +87,7 @@ def run_key(notebook: Path, around: dict[str, Any]) -> str:
 def is_done(executed: Path, key: str) -> bool:
     """Whether `executed` is the complete, untouched result of a run with this key."""
     try:
-        record = json.loads(record_path(executed).read_text("utf-8"))
+        record = read_record(executed)
         return record["key"] == key and record["sha256"] == sha256(executed.read_bytes())
     except (OSError, ValueError, KeyError):
         return False
@@ -103,7 +110,7 @@ def run_stale(root: Path, notebooks: Iterable[Path], around: dict[str, Any]) -> 
         wanted = {stage / path.name: (path, keys[path]) for path in stale}
         for staged, (path, _) in wanted.items():
             shutil.copy(root / path, staged)
-        status = run_pytest(root, list(wanted), Keeper(root, wanted))
+        status = run_pytest(root, list(wanted), Keeper(root, wanted, around))
     missing = [path for path in stale if not is_done(root / EXECUTED / path, keys[path])]
     return int(status) or int(bool(missing)), len(stale)
 
@@ -167,9 +174,12 @@ class PeakMemory:
 class Keeper:
     """A pytest plugin that keeps each notebook's result, with a record, once it has run through."""
 
-    def __init__(self, root: Path, wanted: dict[Path, tuple[Path, str]]) -> None:
+    def __init__(
+        self, root: Path, wanted: dict[Path, tuple[Path, str]], around: dict[str, Any]
+    ) -> None:
         self.root = root
         self.wanted = wanted  # staged file -> (path below root, key)
+        self.around = around
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
@@ -189,6 +199,8 @@ class Keeper:
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 1),
             "peak_memory_bytes": peak_bytes,
+            "model": self.around["model_name"],
+            "place": self.around["place"],
         }
         executed = self.root / EXECUTED / path
         executed.parent.mkdir(parents=True, exist_ok=True)

@@ -9,20 +9,23 @@ import os
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import yaml
+from nbformat.v4 import new_markdown_cell
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
-from notebook_runs import EXECUTED, sha256, versions
+from notebook_runs import EXECUTED, read_record, sha256, versions
 
 SOURCE = Path("_build/source")
 NEXT = Path("_build/next")
 HTML = Path("_build/html")
+FIGURES = Path("book/figures.md")
 MADE_FROM = Path("_build/pages.json")
+GIB = 1024**3
 
 
 class BookError(Exception):
@@ -55,10 +58,39 @@ def publish(root: Path, notebooks: Iterable[Path]) -> Path:
     config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
     config["execute"]["execute_notebooks"] = "off"  # they have run
     (source / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    for path in notebooks:
+    runs = {path: read_record(root / EXECUTED / path) for path in notebooks}
+    for path, run in runs.items():
         (source / path).parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(page_version(nbformat.read(root / EXECUTED / path, 4), path), source / path)
+        notebook = page_version(nbformat.read(root / EXECUTED / path, 4), path)
+        notebook.cells.append(new_markdown_cell(run_note(run), id="run-note"))
+        nbformat.write(notebook, source / path)
+    if runs and (source / FIGURES).is_file():
+        with (source / FIGURES).open("a", encoding="utf-8") as file:
+            file.write(run_table(runs))
     return source
+
+
+def run_note(run: Mapping[str, Any]) -> str:
+    """What a page says about its own run, at its foot."""
+    seconds, peak = run["seconds"], run["peak_memory_bytes"] / GIB
+    with_what = f"with {run['model']} in {run['place']}, on {run['date'][:10]}"
+    return (
+        f'<p class="ran">The last run of this page took {seconds:.0f} s and at most '
+        f"{peak:.1f} GiB of memory, {with_what}.</p>"
+    )
+
+
+def run_table(runs: Mapping[Path, Mapping[str, Any]]) -> str:
+    """The runs behind all pages, as a section of the page on figures."""
+    first = next(iter(runs.values()))
+    rows = [
+        f"| [{path.stem}](../{path.as_posix()}) | {run['seconds']:.0f} "
+        f"| {run['peak_memory_bytes'] / GIB:.1f} | {run['date'][:10]} |"
+        for path, run in runs.items()
+    ]
+    head = ["| notebook | seconds | GiB at most | run on |", "|---|---|---|---|"]
+    intro = f"These pages were made with {first['model']} in {first['place']}.\n"
+    return "\n".join(["\n## The runs behind these pages\n", intro, *head, *rows, ""])
 
 
 def page_version(notebook: Any, path: Path) -> Any:

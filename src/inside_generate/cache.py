@@ -6,6 +6,7 @@ keys and values of every position (Qwen2, Llama and their kin).
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -23,6 +24,40 @@ def head_dim(config: PretrainedConfig) -> int:
 def kv_heads(config: PretrainedConfig) -> int:
     """Return the number of KV heads; a config that names none has one for each query head."""
     return getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+
+
+def kv_head_of(config: PretrainedConfig, query_head: int) -> int:
+    """Return the KV head that a query head reads: neighbours share one (Ainslie et al. 2023)."""
+    heads = config.num_attention_heads
+    _check_sizes(query_head=query_head)
+    if query_head >= heads:
+        raise ValueError(f"query_head must be one of 0 to {heads - 1}, not {query_head}")
+    return query_head // (heads // kv_heads(config))
+
+
+def with_kv_heads(config: PretrainedConfig, number: int) -> PretrainedConfig:
+    """Return a copy of ``config`` with ``number`` KV heads: as many as query heads is MHA, 1 MQA.
+
+    Raises ``ValueError`` where the query heads cannot be shared out evenly.
+    """
+    heads = config.num_attention_heads
+    _check_sizes(number=number)
+    if number == 0 or heads % number:
+        raise ValueError(f"{heads} query heads cannot be shared out evenly to {number} KV heads")
+    changed = copy.deepcopy(config)
+    changed.num_key_value_heads = number
+    return changed
+
+
+def kv_reads(prompt_tokens: int, generated_tokens: int) -> int:
+    """Return how many cached columns the decode steps of one answer read, all steps together.
+
+    Decode step n reads L + n columns, its own token's included, and T tokens take T − 1 steps:
+    (T − 1)·L + T·(T − 1)/2. A column is a key and a value, in every layer and KV head.
+    """
+    _check_sizes(prompt_tokens=prompt_tokens, generated_tokens=generated_tokens)
+    steps = max(generated_tokens - 1, 0)
+    return steps * prompt_tokens + steps * (steps + 1) // 2
 
 
 def kv_cache_bytes(

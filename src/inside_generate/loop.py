@@ -199,6 +199,27 @@ def number_of_cached_layers(cache: Cache) -> int:
     return len(cache.layers)
 
 
+def drop_last(cache: Cache, tokens: int = 1) -> None:
+    """Forget the last ``tokens`` tokens, in place."""
+    cache.crop(-tokens)  # the library takes negative counts only
+
+
+def synthetic_cache(model: PreTrainedModel, length: int, batch: int = 1) -> Cache:
+    """Return a cache of ``length`` tokens that no prompt has made: random keys and values.
+
+    For timing, which does not depend on what they say. Shapes, dtype and device are those of a
+    real prefill of one token.
+    """
+    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+        raise ValueError(f"length must be a whole number of at least 1, not {length!r}")
+    ids = torch.zeros(batch, 1, dtype=torch.long, device=model.device)
+    cache = prefill(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}).cache
+    for layer in cache.layers:
+        longer = layer.keys.expand(-1, -1, length, -1)  # [B, H_kv, 1, D] → [B, H_kv, length, D]
+        layer.keys, layer.values = torch.randn_like(longer), torch.randn_like(longer)
+    return cache
+
+
 # --- details --------------------------------------------------------------------------------------
 
 

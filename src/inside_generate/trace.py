@@ -127,16 +127,22 @@ def token_text(tokenizer: PreTrainedTokenizerBase, token_id: int) -> str:
 def top_candidates(
     tokenizer: PreTrainedTokenizerBase, logits: torch.Tensor, k: int = 5
 ) -> tuple[Candidate, ...]:
-    """Return the ``k`` best next tokens of one row of logits, [V], best first."""
-    best = logits.float().topk(min(k, len(logits)))
-    if best.values[0].isnan():  # NaN sorts above every number
+    """Return the ``k`` best next tokens of one row of logits, [V], best first.
+
+    Of equal logits the lowest id comes first, as in greedy choice; ``topk`` does not promise that.
+    """
+    scores = logits.float()
+    worst = scores.topk(min(k, len(scores))).values[-1]
+    if scores.isnan().any():
         raise ValueError(
             "the logits are not numbers (NaN): the weights are damaged, or the dtype is too small "
             "for this model; try float32"
         )
+    near = (scores >= worst).nonzero()[:, 0]  # k of them, or more where the last ones are equal
+    order = scores[near].argsort(descending=True, stable=True)[:k]
     return tuple(
-        Candidate(token_id, logit, token_text(tokenizer, token_id))
-        for token_id, logit in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        Candidate(token_id, scores[token_id].item(), token_text(tokenizer, token_id))
+        for token_id in near[order].tolist()
     )
 
 

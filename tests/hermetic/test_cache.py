@@ -16,9 +16,17 @@ from transformers import (
     Qwen2ForCausalLM,
     StaticCache,
 )
+from transformers.models.qwen2.modeling_qwen2 import repeat_kv
 
 from inside_generate import kv_cache_bytes, logits_bytes, measured_kv_bytes, prefill, weight_bytes
-from inside_generate.cache import head_dim, kv_heads, parameter_count
+from inside_generate.cache import (
+    head_dim,
+    kv_head_of,
+    kv_heads,
+    kv_reads,
+    parameter_count,
+    with_kv_heads,
+)
 
 MIB = 1024**2
 
@@ -117,6 +125,54 @@ def test_the_logits_formula_gives_the_bytes_of_the_real_tensor():
     assert logits.nbytes == logits_bytes(model.config, 17, batch=3, dtype=torch.float32)
 
 
+# --- heads and reads ------------------------------------------------------------------------------
+
+
+def test_in_the_reference_query_heads_0_to_6_read_kv_head_0_and_7_to_13_read_1(reference):
+    assert [kv_head_of(reference, head) for head in range(14)] == [0] * 7 + [1] * 7
+
+
+@pytest.mark.parametrize("kv", [1, 2, 4])
+def test_the_map_of_heads_is_the_one_that_the_library_repeats_by(kv):
+    config = tiny_config(num_key_value_heads=kv)
+    numbered = torch.arange(kv).view(1, kv, 1, 1)  # each KV head holds its own number
+    repeated = repeat_kv(numbered, config.num_attention_heads // kv).flatten()
+    assert [kv_head_of(config, head) for head in range(4)] == repeated.tolist()
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [(4, "one of 0 to 3, not 4"), (-1, "at least 0, not -1"), (1.0, "whole number")],
+)
+def test_a_query_head_that_is_none_is_refused(head, message):
+    with pytest.raises(ValueError, match=f"query_head must be .*{message}"):
+        kv_head_of(tiny_config(), head)
+
+
+def test_a_config_with_other_kv_heads_is_a_copy_and_makes_such_a_cache():
+    config = tiny_config()
+    changed = with_kv_heads(config, 4)
+    assert (kv_heads(config), kv_heads(changed)) == (2, 4)
+    ids = torch.ones(1, 5, dtype=torch.long)
+    model = Qwen2ForCausalLM(changed).eval()
+    cache = prefill(model, {"input_ids": ids, "attention_mask": ids}).cache
+    assert measured_kv_bytes(cache) == kv_cache_bytes(changed, 5, dtype=torch.float32)
+    assert measured_kv_bytes(cache) == 2 * kv_cache_bytes(config, 5, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("number", [0, 3, 5, 8])
+def test_query_heads_that_do_not_come_out_even_are_refused(number):
+    with pytest.raises(ValueError, match=f"4 query heads cannot .* to {number} KV heads"):
+        with_kv_heads(tiny_config(), number)
+    with pytest.raises(ValueError, match="number must be a whole number"):
+        with_kv_heads(tiny_config(), True)
+
+
+@pytest.mark.parametrize(("prompt", "tokens"), [(35, 13), (1, 2), (7, 1), (7, 0)])
+def test_reads_are_the_sum_of_what_each_decode_step_sees(prompt, tokens):
+    assert kv_reads(prompt, tokens) == sum(prompt + step for step in range(1, tokens))
+
+
 # --- weights --------------------------------------------------------------------------------------
 
 
@@ -147,15 +203,10 @@ def reference():
     return AutoConfig.from_pretrained(str(folder), local_files_only=True)
 
 
-def as_mha(config):
-    changed = type(config).from_dict(config.to_dict())
-    changed.num_key_value_heads = config.num_attention_heads
-    return changed
-
-
 def test_the_reference_keeps_12288_bytes_a_token_and_86016_as_mha(reference):
     assert kv_cache_bytes(reference, 1) == 12_288
-    assert kv_cache_bytes(as_mha(reference), 1) == 86_016 == 7 * 12_288
+    assert kv_cache_bytes(with_kv_heads(reference, 14), 1) == 86_016 == 7 * 12_288
+    assert kv_cache_bytes(with_kv_heads(reference, 1), 1) == 6 * 1024
     assert kv_cache_bytes(reference, 1, dtype=torch.float32) == 2 * 12_288
 
 

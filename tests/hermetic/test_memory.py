@@ -22,3 +22,66 @@ def test_a_gpus_peak_starts_again_on_that_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", seen.append)
     memory.reset_peak(torch.device("cuda:1"))
     assert seen == [torch.device("cuda:1")]
+
+
+# --- what one run took ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """A GPU's counters without a GPU: bytes as CUDA would report them."""
+    bytes_now = {"allocated": 1000, "peak": 9000, "reserved": 2000, "most_reserved": 9500}
+    calls = []
+
+    def reset(device):
+        calls.append("reset")
+        bytes_now["peak"] = bytes_now["allocated"]
+
+    for name, value in {
+        "memory_allocated": lambda device: bytes_now["allocated"],
+        "memory_reserved": lambda device: bytes_now["reserved"],
+        "max_memory_allocated": lambda device: bytes_now["peak"],
+        "max_memory_reserved": lambda device: bytes_now["most_reserved"],
+        "mem_get_info": lambda device: (60_000, 80_000),
+        "reset_peak_memory_stats": reset,
+        "synchronize": lambda device=None: calls.append("synchronize"),
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    return bytes_now, calls
+
+
+def test_a_run_is_charged_with_its_peak_less_what_was_there(card):
+    bytes_now, calls = card
+
+    def run():
+        calls.append("run")
+        bytes_now["peak"] = 1700
+        return "result"
+
+    result, taken = memory.measure(run, torch.device("cuda:0"))
+    assert result == "result"
+    assert (taken.before_bytes, taken.peak_bytes, taken.reserved_bytes) == (1000, 1700, 9500)
+    assert taken.delta_bytes == 700
+    assert calls == ["synchronize", "reset", "run", "synchronize"]
+
+
+def test_the_peak_of_an_earlier_run_is_not_charged_again(card):
+    assert memory.measure(lambda: None, torch.device("cuda:0"))[1].delta_bytes == 0
+
+
+def test_three_counters_of_a_card(card):
+    now = memory.counters(torch.device("cuda:0"))
+    assert (now.allocated_bytes, now.reserved_bytes, now.card_bytes) == (1000, 2000, 20_000)
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_without_cuda_every_reading_is_none_and_the_run_happens(device, monkeypatch):
+    monkeypatch.setattr(torch.mps, "synchronize", lambda: None)
+    result, taken = memory.measure(lambda: 7, torch.device(device))
+    readings = [*vars(taken).values(), *vars(memory.counters(torch.device(device))).values()]
+    assert result == 7
+    assert {*readings, taken.delta_bytes} == {None}
+
+
+def test_the_process_holds_some_memory():
+    assert memory.process_bytes() > 1024**2

@@ -1,5 +1,9 @@
 """What a page leaves out, what it folds, and when the pages on disk still stand."""
 
+import json
+from pathlib import Path
+
+import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from tests.little_book import make_book
@@ -80,6 +84,43 @@ def test_a_change_of_settings_contents_or_style_makes_pages_anew(tmp_path, chang
         file.write("\nnumbered: 1\n" if changed == "_config.yml" else "\n# changed\n")
     pages.publish(book, [])
     assert pages.fingerprint(book) != before
+
+
+RUN = {
+    "seconds": 12.3,
+    "peak_memory_bytes": 3 * 1024**3 // 2,
+    "model": "some-model",
+    "place": "float32 on cpu: a processor",
+    "date": "2026-11-29T10:00:00+00:00",
+}
+
+
+def executed(book, path: str) -> Path:
+    """Lay down what a run of a notebook leaves behind, with its record."""
+    target = book / pages.EXECUTED / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nbformat.read(book / path, 4), target)
+    target.with_suffix(".run.json").write_text(json.dumps(RUN))
+    return Path(path)
+
+
+def test_a_page_ends_in_the_time_and_memory_of_its_run(tmp_path):
+    book = make_book(tmp_path / "book")
+    path = executed(book, "notebooks/two.ipynb")
+    source = pages.publish(book, [path])
+    last = nbformat.read(source / path, 4).cells[-1]
+    assert last.cell_type == "markdown"
+    for said in ("12 s", "1.5 GiB", "some-model", "float32 on cpu: a processor", "2026-11-29"):
+        assert said in last.source
+
+
+def test_the_page_on_figures_lists_every_run(tmp_path):
+    book = make_book(tmp_path / "book")
+    paths = [executed(book, f"notebooks/{name}.ipynb") for name in ("one", "two")]
+    source = pages.publish(book, paths)
+    table = (source / "book/figures.md").read_text("utf-8").split("## The runs behind")[1]
+    assert "| [one](../notebooks/one.ipynb) | 12 | 1.5 | 2026-11-29 |" in table
+    assert "| [two](../notebooks/two.ipynb) | 12 | 1.5 | 2026-11-29 |" in table
 
 
 def test_published_settings_run_no_notebook_again(tmp_path):

@@ -1,11 +1,26 @@
 """The figures: they draw their data, on the axes they are given, and change nothing else."""
 
+from itertools import pairwise
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
+import torch
+from matplotlib.patches import FancyArrowPatch
 
-from inside_generate import generate, kv_cache_bytes, plots
+from inside_generate import (
+    generate,
+    kv_cache_bytes,
+    logits_bytes,
+    plots,
+    weight_bytes,
+)
+from inside_generate.cache import with_kv_heads
+from inside_generate.flops import matrix_flops, prefill_flops
+from inside_generate.formats import FORMATS
 from inside_generate.plots import style
+from inside_generate.plots.cache import in_words
+from inside_generate.sweeps import LineFit, PrefillFit
 
 mpl.use("agg")
 
@@ -21,6 +36,15 @@ def no_figures_left():
     plt.close("all")
 
 
+TREE = {
+    "A": (0.51, {"A2": 0.10, **{f"A{n}": 0.09 for n in range(3, 13)}}),
+    "B": (0.49, {"B2": 0.90, "今$": 0.10}),
+    " the": (0.0, {"\n": 1.0}),
+}
+
+PARTS = {"weights": 900 * 1024**2, "KV cache": 1024**2, "logits": 40 * 1024**2, "rest": 5000}
+
+
 def drawings(trace, config):
     return {
         "next tokens": lambda ax: plots.plot_next_tokens(trace.steps[0].top_k, ax=ax),
@@ -31,6 +55,48 @@ def drawings(trace, config):
         "cache growth": lambda ax: plots.plot_cache_growth(trace, kv_cache_bytes(config, 1), ax=ax),
         "mask growth": lambda ax: plots.plot_mask_growth(trace, ax=ax),
         "whole path": lambda ax: plots.plot_whole_path(ax=ax),
+        "causal mask": lambda ax: plots.plot_causal_mask([" a", "今", "$"], ax=ax),
+        "combined mask": lambda ax: plots.plot_combined_mask(
+            [0, 1, 1], tokens=["今", "$", "\n"], ax=ax
+        ),
+        "large combined mask": lambda ax: plots.plot_combined_mask([0] * 3 + [1] * 20, ax=ax),
+        "large causal mask": lambda ax: plots.plot_causal_mask(13, ax=ax),
+        "two distributions": lambda ax: plots.plot_two_distributions(
+            ["今", "\n"], {"one": [0.9, 0.1], "other": [0.2, 0.8]}, ax=ax
+        ),
+        "joint tree": lambda ax: plots.plot_joint_tree(TREE, ax=ax),
+        "temperature": lambda ax: plots.plot_temperature(
+            trace.steps[0].top_k, torch.arange(float(config.vocab_size)), 0.5, ax=ax
+        ),
+        "EOS": lambda ax: plots.plot_eos_probability([1e-9, 0.0, 0.6], [False, False, True], ax=ax),
+        "bit layout": lambda ax: plots.plot_bit_layout(list(FORMATS.values()), ax=ax),
+        "number line": lambda ax: plots.plot_number_line(
+            [FORMATS["FP32"], FORMATS["BF16"]], 17.9, 18.2, [18.03], ax=ax
+        ),
+        "number ranges": lambda ax: plots.plot_number_ranges(
+            [FORMATS["FP16"], FORMATS["BF16"]], ax=ax
+        ),
+        "margins": lambda ax: plots.plot_margins(trace, 0.5, ax=ax),
+        "query meets keys": lambda ax: plots.plot_query_meets_keys("ABC", ax=ax),
+        "work": lambda ax: plots.plot_work([4, 5, 6], [4, 1, 1], ax=ax),
+        "total work": lambda ax: plots.plot_total_work([4, 5, 6], [4, 1, 1], ax=ax),
+        "measured growth": lambda ax: plots.plot_measured_growth([1024, 2048], [1024, 2048], ax=ax),
+        "cache to 32K": lambda ax: plots.plot_cache_to_32k(config, torch.bfloat16, ax=ax),
+        "memory at": lambda ax: plots.plot_memory_at(config, 9, 3, torch.bfloat16, ax=ax),
+        "head map": lambda ax: plots.plot_head_map(config, ax=ax),
+        "memory by heads": lambda ax: plots.plot_cache_memory_by_heads(
+            config, [1024, 2048], torch.bfloat16, ax=ax
+        ),
+        "prefill work": lambda ax: plots.plot_prefill_flops(config, range(0, 4097, 512), ax=ax),
+        "prefill time": lambda ax: plots.plot_prefill_time(
+            [64, 128, 256], [0.1, 0.3, 0.9], PrefillFit(0.05, 1e-3, 1e-5), ax=ax
+        ),
+        "decode time": lambda ax: plots.plot_decode_time(
+            [64, 128, 256], [0.1, 0.11, 0.12], LineFit(0.1, 1e-4), ax=ax
+        ),
+        "TTFT and TPOT": lambda ax: plots.plot_ttft_tpot([5, 50], [0.1, 0.6], [0.08, 0.09], ax=ax),
+        "memory parts": lambda ax: plots.plot_memory_parts(PARTS, PARTS, ax=ax),
+        "logits memory": lambda ax: plots.plot_logits_memory(config, range(0, 4097, 512), ax=ax),
     }
 
 
@@ -41,6 +107,32 @@ NAMES = [
     "cache growth",
     "mask growth",
     "whole path",
+    "causal mask",
+    "combined mask",
+    "large combined mask",
+    "large causal mask",
+    "two distributions",
+    "joint tree",
+    "temperature",
+    "EOS",
+    "bit layout",
+    "number line",
+    "number ranges",
+    "margins",
+    "query meets keys",
+    "work",
+    "total work",
+    "measured growth",
+    "cache to 32K",
+    "memory at",
+    "head map",
+    "memory by heads",
+    "prefill work",
+    "prefill time",
+    "decode time",
+    "TTFT and TPOT",
+    "memory parts",
+    "logits memory",
 ]
 
 
@@ -59,7 +151,7 @@ def test_a_figure_draws_on_the_given_axes_and_on_its_own(name, trace, model):
 def test_a_figure_says_its_message_and_its_units(name, trace, model):
     ax = drawings(trace, model.config)[name](None)
     assert ax.get_title(loc="left") or ax.get_title()
-    assert name == "whole path" or ax.get_xlabel()
+    assert ax.get_xlabel() or not ax.axison  # a diagram has no axes
 
 
 def test_bars_are_as_long_as_the_logits(trace):
@@ -82,6 +174,145 @@ def test_the_growth_shows_each_length(trace, model):
     assert list(ax.lines[1].get_ydata()) == [step.cache_length for step in trace.steps]
 
 
+def test_the_causal_mask_lets_each_position_see_itself_and_what_is_before():
+    ax = plots.plot_causal_mask(4)
+    seen = ax.collections[0].get_array().reshape(4, 4)
+    assert seen.tolist() == torch.ones(4, 4).tril().tolist()
+    written = {tuple(text.get_position()[::-1]): text.get_text() for text in ax.texts}
+    assert written[(1.5, 1.5)] == written[(3.5, 0.5)] == "0"
+    assert written[(0.5, 3.5)] == written[(1.5, 2.5)] == "−∞"
+
+
+def test_a_large_causal_mask_marks_what_is_hidden_by_hatching():
+    ax = plots.plot_causal_mask(13)
+    hatched = ax.patches[0].get_path()
+    cells = [(row, column) for row in range(13) for column in range(13)]
+    hidden = {cell for cell in cells if hatched.contains_point((cell[1] + 0.5, cell[0] + 0.5))}
+    assert hidden == {(row, column) for row, column in cells if column > row}
+    assert ax.patches[0].get_hatch()
+    assert not ax.texts
+
+
+def test_the_combined_mask_shows_what_both_masks_allow():
+    ax = plots.plot_combined_mask(torch.tensor([0, 0, 1, 1]), tokens=["p", "p", "a", "b"])
+    seen = ax.collections[0].get_array().reshape(4, 4)
+    assert seen.tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1]]
+    assert [box.get_x() for box in ax.patches if box.get_hatch()] == [0, 1]
+    assert [text.get_text() for text in ax.texts] == ["padding"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["'p'", "'p'", "'a'", "'b'"]
+
+
+def test_a_mask_of_ones_leaves_the_causal_mask():
+    ax = plots.plot_combined_mask([1, 1, 1])
+    assert ax.collections[0].get_array().reshape(3, 3).tolist() == torch.ones(3, 3).tril().tolist()
+    assert not ax.texts
+    assert not [box for box in ax.patches if box.get_hatch()]
+
+
+@pytest.mark.parametrize("row", [[], [1, 2], [-1, 1]])
+def test_a_row_that_is_no_mask_is_refused(row):
+    with pytest.raises(ValueError, match="holds ones and zeros, not"):
+        plots.plot_combined_mask(row)
+    with pytest.raises(ValueError, match="2 columns need as many tokens, not 3"):
+        plots.plot_combined_mask([1, 1], tokens=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("nothing", [0, []])
+def test_a_mask_of_nothing_is_refused(nothing):
+    with pytest.raises(ValueError, match="at least one position"):
+        plots.plot_causal_mask(nothing)
+
+
+def test_two_distributions_stand_side_by_side():
+    ax = plots.plot_two_distributions(["a", "b"], {"one": [0.9, 0.1], "other": [0.2, 0.8]})
+    widths = {bars.get_label(): [bar.get_width() for bar in bars] for bars in ax.containers}
+    assert widths == {"one": [0.9, 0.1], "other": [0.2, 0.8]}
+    assert [bool(bars[0].get_hatch()) for bars in ax.containers] == [False, True]
+
+
+@pytest.mark.parametrize("distributions", [{"one": [1.0]}, {"one": [1.0], "other": [0.5, 0.5]}])
+def test_two_distributions_need_two_probabilities_a_token(distributions):
+    with pytest.raises(ValueError, match="two contexts with 1 probabilities each"):
+        plots.plot_two_distributions(["a"], distributions)
+
+
+def test_every_key_is_met_by_the_last_query_and_every_value_is_read():
+    ax = plots.plot_query_meets_keys("ABC")
+    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+    assert len(arrows) == 2 * 3
+    assert {"$Q_{C}$", "$K_{A}$", "$V_{B}$"} <= {text.get_text() for text in ax.texts}
+
+
+def test_work_is_drawn_forward_by_forward_and_added_up():
+    without, with_cache = [4, 5, 6], [4, 1, 1]
+    bars = plots.plot_work(without, with_cache).containers
+    assert [[bar.get_height() for bar in group] for group in bars] == [without, with_cache]
+    lines = plots.plot_total_work(without, with_cache).lines
+    assert [list(line.get_ydata()) for line in lines] == [[4, 9, 15], [4, 5, 6]]
+
+
+def test_measured_bytes_are_dots_beside_the_formulas_line():
+    line, dots = plots.plot_measured_growth([1024, 3072], [1024, 2048]).lines
+    assert (list(line.get_ydata()), list(dots.get_ydata())) == ([1, 2], [1, 3])
+
+
+def test_the_cache_to_32k_is_a_line_a_batch_and_the_weights(model):
+    ax = plots.plot_cache_to_32k(model.config, torch.float32, batches=(2, 6))
+    one_row = kv_cache_bytes(model.config, 32_768, dtype=torch.float32) / 1024**3
+    heights = [line.get_ydata()[-1] for line in ax.lines]
+    weights = weight_bytes(model, torch.float32) / 1024**3
+    assert heights == pytest.approx([2 * one_row, 6 * one_row, weights])
+    assert {"B = 2", "B = 6", "weights"} == {text.get_text().strip() for text in ax.texts}
+
+
+def test_labels_at_the_ends_of_close_lines_are_pushed_apart(model):
+    ax = plots.plot_cache_to_32k(model.config, torch.float32, batches=(1, 100, 101))
+    heights = sorted(text.get_position()[1] for text in ax.texts)
+    assert min(above - below for below, above in pairwise(heights)) > 0.07 * heights[-1]
+
+
+def test_memory_at_a_setting_shows_weights_cache_and_logits(model):
+    config = model.config
+    ax = plots.plot_memory_at(config, 9, 3, torch.float32)
+    sizes = [bar.get_width() * 1024**2 for bar in ax.containers[0]]
+    assert sizes == pytest.approx(
+        [
+            weight_bytes(config, torch.float32),
+            kv_cache_bytes(config, 9, 3, torch.float32),
+            logits_bytes(config, 9, 3, torch.float32),
+            logits_bytes(config, 1, 3, torch.float32),
+        ]
+    )
+    assert ax.get_xlabel() == "memory (MiB)"
+    assert plots.plot_memory_at(config, 9, 10**6, torch.float32).get_xlabel() == "memory (GiB)"
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(5, "5 bytes"), (1536, "1.5 KiB"), (2**20, "1 MiB"), (3 * 2**30, "3 GiB")]
+)
+def test_bytes_are_told_in_the_unit_that_suits_them(size, words):
+    assert in_words(size) == words
+
+
+def test_the_head_map_has_a_line_from_each_query_head_to_its_kv_head(model):
+    ax = plots.plot_head_map(model.config)  # 4 query heads, 2 KV heads
+    assert [list(line.get_xdata()) for line in ax.lines] == [[0, 0.5], [1, 0.5], [2, 2.5], [3, 2.5]]
+    assert ax.get_title(loc="left") or ax.get_title() == "GQA: 4 query heads read 2 KV heads"
+
+
+@pytest.mark.parametrize(("kv", "kind"), [(4, "MHA"), (1, "MQA")])
+def test_the_head_map_names_the_ways_without_groups(model, kv, kind):
+    ax = plots.plot_head_map(with_kv_heads(model.config, kv))
+    assert (ax.get_title(loc="left") + ax.get_title()).startswith(kind)
+
+
+def test_memory_by_heads_is_in_proportion_to_kv_heads(model):
+    ax = plots.plot_cache_memory_by_heads(model.config, [1024, 2048], torch.bfloat16)
+    ends = [line.get_ydata()[-1] for line in ax.lines]
+    one = kv_cache_bytes(with_kv_heads(model.config, 1), 2048) / 1024**2
+    assert ends == [4 * one, 2 * one, one]
+
+
 def test_the_mask_shows_prompt_cache_and_new_token(trace):
     ax = plots.plot_mask_growth(trace)
     rows = ax.collections[0].get_array().reshape(len(trace.steps), -1)
@@ -89,6 +320,99 @@ def test_the_mask_shows_prompt_cache_and_new_token(trace):
     assert rows[0, :length].tolist() == [1.0] * length
     assert rows[2, : length + 2].tolist() == [0.0] * (length + 1) + [2.0]
     assert rows[2].mask.sum() == rows.shape[1] - (length + 2)
+
+
+def test_the_tree_names_greedys_path_and_the_most_probable_pair():
+    ax = plots.plot_joint_tree(TREE)
+    at = {text.get_text(): text.get_position()[1] for text in ax.texts}
+    assert at["A"] < at["greedy"] < at["A"] + 0.4  # the name stands above its row
+    assert at["B"] < at["most probable"] < at["B"] + 0.4
+    assert {"together 0.051", "together 0.441", "together 0.000"} <= set(at)
+    assert "others: at most 0.09 each" in at
+    thick = [line for line in ax.lines if line.get_linewidth() >= 3]
+    assert {(line.get_color(), line.get_linestyle()) for line in thick} == {(style.CHOICE, "-")}
+    assert {line.get_ydata()[-1] for line in thick} == {at["A"]}
+    dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert {line.get_ydata()[-1] for line in dashed} == {at["B"]}
+
+
+def test_a_tree_in_which_greedy_is_right_says_so():
+    ax = plots.plot_joint_tree({"A": (0.6, {"x": 0.5}), "B": (0.4, {"y": 0.7})})
+    assert "greedy and most probable" in [text.get_text() for text in ax.texts]
+    assert ax.get_title(loc="left") + ax.get_title() == "Best steps make the best pair"
+
+
+def test_temperature_bars_are_softmax_over_the_whole_vocabulary(trace):
+    candidates = trace.steps[0].top_k
+    logits = torch.randn(352, generator=torch.Generator().manual_seed(0))
+    ids = [candidate.token_id for candidate in candidates]
+    ax = plots.plot_temperature(candidates, logits, 0.5)
+    filled, outline = ([bar.get_width() for bar in bars] for bars in ax.containers)
+    assert filled == pytest.approx((2 * logits).softmax(-1)[ids].tolist())
+    assert outline == pytest.approx(logits.softmax(-1)[ids].tolist())
+    rest = 1 - sum(filled)
+    assert any(f"together: {rest:.3f}" in text.get_text() for text in ax.texts)
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, float("nan")])
+def test_a_temperature_that_is_not_above_0_is_refused(trace, bad):
+    with pytest.raises(ValueError, match=f"above 0, not {bad}"):
+        plots.plot_temperature(trace.steps[0].top_k, torch.zeros(352), bad)
+
+
+def test_each_step_shows_its_probability_of_eos_and_the_chosen_one_is_named():
+    ax = plots.plot_eos_probability([1e-9, 1e-3, 0.6], [False, False, True])
+    assert list(ax.lines[0].get_ydata()) == [1e-9, 1e-3, 0.6]
+    assert [(text.get_text(), text.xy[0]) for text in ax.texts] == [("chosen", 3)]
+    with pytest.raises(ValueError, match="not 1 and 2"):
+        plots.plot_eos_probability([0.1], [True, False])
+
+
+def test_a_formats_segments_are_its_bits_and_end_where_its_memory_ends():
+    ax = plots.plot_bit_layout([FORMATS["TF32"], FORMATS["INT4"]])
+    rows = {
+        row: [bar.get_width() for bar in ax.patches if round(bar.get_y() + 0.36) == row]
+        for row in (0, 1)
+    }
+    assert rows == {0: [1, 8, 10, 13], 1: [1, 3]}
+    assert {text.get_text() for text in ax.texts} >= {"exponent 8", "mantissa 10", "unused 13"}
+
+
+def test_the_number_line_marks_the_numbers_that_a_format_has():
+    ax = plots.plot_number_line([FORMATS["BF16"], FORMATS["FP32"]], 15.9, 16.3, [16.03])
+    marks = [path.vertices[0, 0] for path in ax.collections[0].get_paths()]
+    assert marks == [15.9375, 16.0, 16.125, 16.25]
+    assert len(ax.collections) == 2  # FP32's many numbers are an area
+    assert len(ax.collections[1].get_paths()) == 1
+    assert "0.0625 apart" in [text.get_text() for text in ax.texts]
+
+
+def test_a_number_line_ends_where_a_format_ends():
+    ax = plots.plot_number_line([FORMATS["FP8 E4M3"]], 400, 500)
+    assert [path.vertices[0, 0] for path in ax.collections[0].get_paths()] == [416, 448]
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (2, 1), (-1, 1)])
+def test_a_number_line_needs_an_interval_above_0(ends):
+    with pytest.raises(ValueError, match="0 < low < high"):
+        plots.plot_number_line([FORMATS["FP16"]], *ends)
+
+
+def test_a_formats_range_reaches_from_its_smallest_to_its_largest():
+    ax = plots.plot_number_ranges([FORMATS["FP16"]])
+    (bar,) = ax.patches
+    ends = 10 ** bar.get_x(), 10 ** (bar.get_x() + bar.get_width())
+    assert ends == pytest.approx((2.0**-14, 65504))
+    assert ax.texts[0].get_text() == " to 65,504"
+
+
+def test_a_margin_within_rounding_is_hatched(trace):
+    margins = [step.top_k[0].logit - step.top_k[1].logit for step in trace.steps]
+    bound = sorted(margins)[2]
+    ax = plots.plot_margins(trace, bound)
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx(margins)
+    assert [bool(bar.get_hatch()) for bar in ax.patches] == [one <= bound for one in margins]
+    assert list(ax.lines[0].get_xdata()) == [bound, bound]
 
 
 @pytest.mark.parametrize(
@@ -104,3 +428,53 @@ def test_one_colour_means_one_thing():
         *(style.CHOICE, style.WEIGHTS, style.ATTENTION),
     ]
     assert len(set(colours)) == 6
+
+
+def top_edge(area, x):
+    """How high a filled area reaches at ``x``."""
+    return max(y for at, y in area.get_paths()[0].vertices if at == pytest.approx(x))
+
+
+def test_the_areas_of_prefill_add_up_to_the_fit():
+    fit = PrefillFit(0.05, 1e-3, 1e-5)
+    ax = plots.plot_prefill_time([64, 128, 256], [0.1, 0.3, 0.9], fit)
+    tops = [top_edge(area, 256) for area in ax.collections]
+    assert tops == pytest.approx([50.0, 50.0 + 256.0, 50.0 + 256.0 + 655.36])
+    assert list(ax.lines[0].get_ydata()) == pytest.approx([100, 300, 900])
+
+
+def test_a_decode_steps_areas_are_its_constant_and_its_slope():
+    ax = plots.plot_decode_time([64, 256], [0.1, 0.12], LineFit(0.1, 1e-4))
+    assert [top_edge(area, 256) for area in ax.collections] == pytest.approx([100.0, 125.6])
+    assert list(ax.lines[0].get_ydata()) == pytest.approx([100, 120])
+
+
+def test_the_areas_of_work_add_up_to_prefills_operations(model):
+    ax = plots.plot_prefill_flops(model.config, [0, 512, 1024])
+    tops = [1e12 * top_edge(area, 1024) for area in ax.collections]
+    expected = [matrix_flops(model.config, 1024), prefill_flops(model.config, 1024)]
+    assert tops == pytest.approx(expected)
+
+
+def test_both_times_stand_at_their_prompts():
+    ax = plots.plot_ttft_tpot([5, 50], [0.1, 0.6], [0.08, 0.09])
+    assert [list(line.get_ydata()) for line in ax.lines] == [[100, 600], [80, 90]]
+    assert [text.get_text() for text in ax.texts] == ["TTFT", "TPOT"]
+
+
+def test_each_part_of_memory_stands_twice_predicted_and_measured():
+    measured = {**PARTS, "rest": 2 * 1024**2}
+    ax = plots.plot_memory_parts(PARTS, measured)
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == pytest.approx([900, 900, 1, 1, 40, 40, 5000 / 1024**2, 2])
+    assert ax.texts[-1].get_text() == "2.00 measured"
+    with pytest.raises(ValueError, match="the parts differ"):
+        plots.plot_memory_parts(PARTS, {"weights": 1})
+
+
+def test_all_logits_are_drawn_beside_cache_weights_and_one_row(model):
+    config, mib = model.config, 1024**2
+    ax = plots.plot_logits_memory(config, [0, 2048, 4096])
+    sizes = (logits_bytes(config, 4096), kv_cache_bytes(config, 4096), logits_bytes(config, 1))
+    ends = [line.get_ydata()[-1] * mib for line in ax.lines]
+    assert ends == pytest.approx([*sizes, weight_bytes(config)])

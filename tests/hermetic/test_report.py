@@ -3,19 +3,19 @@
 import json
 
 import pytest
-from tests.tiny import tiny_model
+from tests.tiny import tiny_tokenizer
 
 from inside_generate import generate, render_chat, report
 
 
-@pytest.fixture
-def shown(tokenizer, monkeypatch, tmp_path):
+@pytest.fixture(scope="module")
+def shown(model, tmp_path_factory):
     """Run on a tiny model: the lines that were printed, the trace and the file."""
-    model = tiny_model()
-    monkeypatch.setattr(report, "load", lambda *_: (tokenizer, model))
     lines = []
-    path = tmp_path / "new" / "run.json"
-    trace = report.run("soup", "auto", "cpu", "auto", 5, path, lines.append)
+    path = tmp_path_factory.mktemp("report") / "new" / "run.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "load", lambda *_: (tiny_tokenizer(), model))
+        trace = report.run("soup", "auto", "cpu", "auto", 5, path, lines.append)
     return "\n".join(lines), trace, json.loads(path.read_text(encoding="utf-8")), model
 
 

@@ -93,6 +93,15 @@ def test_a_vocabulary_of_three_has_three_candidates(tokenizer):
     assert len(top_candidates(tokenizer, torch.tensor([1.0, 3.0, 2.0]))) == 3
 
 
+@pytest.mark.parametrize("equal", [[7, 8], [3, 90, 200], list(range(50, 300))])
+def test_of_equal_logits_the_lowest_id_comes_first_as_in_greedy_choice(tokenizer, equal):
+    logits = torch.full((320,), -1.0)
+    logits[equal] = 18.0
+    candidates = top_candidates(tokenizer, logits)
+    assert [candidate.token_id for candidate in candidates[: len(equal)]] == equal[:5]
+    assert candidates[0].token_id == logits.argmax().item()
+
+
 def test_bf16_candidates_carry_the_exact_value_of_their_logit(tokenizer):
     logits = torch.tensor([18.03, 1.0, 2.0], dtype=torch.bfloat16)
     assert top_candidates(tokenizer, logits)[0].logit == 18.0

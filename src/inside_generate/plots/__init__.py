@@ -4,17 +4,69 @@ Nothing here shows or saves a figure, and a style is set by one function only: a
 ``use_book_style`` once. One module a subject; all functions can be imported from here.
 """
 
+from inside_generate.plots.attention import plot_causal_mask
+from inside_generate.plots.cache import (
+    plot_cache_to_32k,
+    plot_measured_growth,
+    plot_memory_at,
+    plot_total_work,
+    plot_work,
+)
+from inside_generate.plots.choice import plot_joint_tree, plot_temperature
+from inside_generate.plots.formats import plot_bit_layout, plot_number_line, plot_number_ranges
+from inside_generate.plots.heads import plot_cache_memory_by_heads, plot_head_map
+from inside_generate.plots.margins import plot_margins
+from inside_generate.plots.masks import plot_combined_mask
+from inside_generate.plots.memory import plot_logits_memory, plot_memory_parts
+from inside_generate.plots.query_meets_keys import plot_query_meets_keys
 from inside_generate.plots.run import plot_cache_growth, plot_mask_growth, plot_timeline
+from inside_generate.plots.stopping import plot_eos_probability
 from inside_generate.plots.style import use_book_style
-from inside_generate.plots.tokens import plot_next_tokens, plot_prompt_predictions
+from inside_generate.plots.timing import (
+    plot_decode_time,
+    plot_prefill_flops,
+    plot_prefill_time,
+    plot_ttft_tpot,
+)
+from inside_generate.plots.token_strip import token_strip
+from inside_generate.plots.tokens import (
+    plot_next_tokens,
+    plot_prompt_predictions,
+    plot_two_distributions,
+)
 from inside_generate.plots.whole_path import plot_whole_path
 
 __all__ = [
+    "plot_bit_layout",
     "plot_cache_growth",
+    "plot_cache_memory_by_heads",
+    "plot_cache_to_32k",
+    "plot_causal_mask",
+    "plot_combined_mask",
+    "plot_decode_time",
+    "plot_eos_probability",
+    "plot_head_map",
+    "plot_joint_tree",
+    "plot_logits_memory",
+    "plot_margins",
     "plot_mask_growth",
+    "plot_measured_growth",
+    "plot_memory_at",
+    "plot_memory_parts",
     "plot_next_tokens",
+    "plot_number_line",
+    "plot_number_ranges",
+    "plot_prefill_flops",
+    "plot_prefill_time",
     "plot_prompt_predictions",
+    "plot_query_meets_keys",
+    "plot_temperature",
     "plot_timeline",
+    "plot_total_work",
+    "plot_ttft_tpot",
+    "plot_two_distributions",
     "plot_whole_path",
+    "plot_work",
+    "token_strip",
     "use_book_style",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -44,3 +44,37 @@ def plot_prompt_predictions(
     ax.set(xlim=(0, 1), xlabel="probability of the token that really follows")
     ax.set_title("Every prompt position predicts its next token")
     return ax
+
+
+def plot_two_distributions(
+    tokens: Sequence[str],
+    distributions: Mapping[str, Sequence[float]],
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how probable the same next tokens are in two contexts, side by side.
+
+    ``distributions`` maps the name of each context to one probability a token.
+    """
+    _check_distributions(tokens, distributions)
+    ax = ax or plt.subplots(figsize=(5.4, 1.6 + 0.5 * len(tokens)))[1]
+    looks = ((-0.2, CHOICE, None), (0.2, "white", "//"))
+    for (shift, colour, hatch), (name, p) in zip(looks, distributions.items(), strict=True):
+        rows = [row + shift for row in range(len(tokens))]
+        bars = ax.barh(rows, p, 0.4, color=colour, edgecolor=CHOICE, hatch=hatch, label=name)
+        ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=9)
+    ax.set_yticks(range(len(tokens)), [label(token) for token in tokens], family="monospace")
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1.15), xlabel="probability of the next token")
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    ax.set_title("Another context, another next token")
+    ax.figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", fontsize=9)
+    return ax
+
+
+def _check_distributions(
+    tokens: Sequence[str], distributions: Mapping[str, Sequence[float]]
+) -> None:
+    lengths = {name: len(probabilities) for name, probabilities in distributions.items()}
+    if len(lengths) != 2 or set(lengths.values()) != {len(tokens)}:
+        raise ValueError(f"two contexts with {len(tokens)} probabilities each, not {lengths}")

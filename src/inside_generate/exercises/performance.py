@@ -1,0 +1,169 @@
+"""The checks of the exercises in `11_performance`."""
+
+from __future__ import annotations
+
+import copy
+from statistics import mean
+from typing import Any
+
+from inside_generate.cache import kv_cache_bytes, kv_heads, weight_bytes
+from inside_generate.exercises.checking import RIGHT, UNTRIED, answer, attempt, check_table
+
+
+def check_keys_read(function: Any) -> str:
+    """Check ``function(L, T)``: keys that a layer reads in decode, all steps together."""
+
+    def right(length: int, tokens: int) -> int:
+        return (tokens - 1) * length + tokens * (tokens - 1) // 2
+
+    cases = {(n, t): right(n, t) for n in (1, 8, 35) for t in (1, 2, 13)}
+    return check_table(
+        function,
+        cases,
+        {
+            "the step count is off by one: T tokens take T − 1 decode steps": (
+                lambda n, t: t * n + t * (t + 1) // 2
+            ),
+            "does a step see its own token? Step n reads L + n keys": (
+                lambda n, t: right(n, t) - (t - 1)
+            ),
+            "each step reads the prompt again": lambda n, t: n + t * (t - 1) // 2,
+            "the context grows with each step": lambda n, t: (t - 1) * n,
+            "that is how many tokens the cache holds at the end, not how many were read": (
+                lambda n, t: n + t - 1
+            ),
+        },
+    )
+
+
+def check_tpot(function: Any) -> str:
+    """Check ``function(total_s, ttft_s, tokens)``: TPOT in seconds, ``None`` for one token."""
+    if function is ...:
+        return UNTRIED
+    for total_s, ttft_s, tokens in ((1.5, 1.0, 5), (3.0, 1.0, 2), (2.25, 0.25, 17)):
+        found, error = attempt(function, total_s, ttft_s, tokens)
+        if found is ...:
+            return UNTRIED
+        right = (total_s - ttft_s) / (tokens - 1)
+        hints = {
+            total_s / tokens: "the first token's time is not decode's: take it off",
+            (total_s - ttft_s) / tokens: "after the first token there are T − 1 others",
+            total_s / (tokens - 1): "the first token's time is not decode's: take it off",
+        }
+        if error or not isinstance(found, int | float):
+            return answer(error or f"return a number of seconds, not {found!r}")
+        if not abs(found - right) < 1e-9:
+            where = f"for {total_s} s in all, {ttft_s} s to the first of {tokens} tokens"
+            return answer(hints.get(found, f"{where}, you give {found}"))
+    return _check_single_token(function)
+
+
+def _check_single_token(function: Any) -> str:
+    try:
+        found = function(1.0, 1.0, 1)
+    except Exception as error:  # whatever a learner's code raises becomes a hint
+        return answer(f"for a single token your function raised {type(error).__name__}: {error}")
+    wrong = f"a single token has no TPOT: return None, not {found!r}"
+    return answer(None if found is None else wrong)
+
+
+def check_break_even(function: Any, config: Any) -> str:
+    """Check ``function(config)``: context whose keys and values weigh like the weights."""
+    if function is ...:
+        return UNTRIED
+    for layers in (1, 3):  # a smaller model, so that it is counted at once
+        changed = copy.deepcopy(config)
+        changed.num_hidden_layers = layers
+        if getattr(changed, "layer_types", None):
+            changed.layer_types = changed.layer_types[:1] * layers
+        found, error = attempt(function, changed)
+        if found is ...:
+            return UNTRIED
+        if error or not isinstance(found, int | float):
+            return answer(error or f"return a number of tokens, not {found!r}")
+        right = weight_bytes(changed) / kv_cache_bytes(changed, 1)
+        share = config.num_attention_heads // kv_heads(config)
+        if not abs(found - right) <= 1:
+            return answer(_break_even_hint(found / right, share, layers))
+    return RIGHT
+
+
+def _break_even_hint(factor: float, share: int, layers: int) -> str:
+    hints = {
+        2.0: "a factor 2: keys and values are two tensors, and both sides need the same dtype",
+        0.5: "a factor 2: do both sides use the same number of bytes for a number?",
+        1 / share: "count KV heads, not query heads",
+        float(layers): "every layer has keys and values of its own",
+    }
+    near = (hint for known, hint in hints.items() if abs(factor - known) < 0.01 * known)
+    return next(near, f"with {layers} layer(s) your answer is {factor:.3g} times the right one")
+
+
+class QueueingDevice:
+    """A device that works later: ``run`` only queues, ``synchronize`` waits, ``clock`` does not.
+
+    ``log`` keeps what was called, in order.
+    """
+
+    def __init__(self, costs_s: list[float]) -> None:
+        self.log: list[str] = []
+        self._costs_s = costs_s
+        self._now_s = 0.0
+        self._queued_s = 0.0
+
+    def run(self) -> None:
+        """Queue the next piece of work; what comes after the last one takes as long as it."""
+        number = self.log.count("run")
+        self.log.append("run")
+        self._queued_s += self._costs_s[min(number, len(self._costs_s) - 1)]
+
+    def synchronize(self) -> None:
+        """Wait until nothing is queued."""
+        self.log.append("synchronize")
+        self._now_s += self._queued_s
+        self._queued_s = 0.0
+
+    def clock(self) -> float:
+        """Return the time now, in seconds, whatever is queued."""
+        self.log.append("clock")
+        return self._now_s
+
+
+def check_timer(function: Any) -> str:
+    """Check ``function(run, clock, synchronize, repeats)``: the median seconds of ``run``."""
+    if function is ...:
+        return UNTRIED
+    costs_s = [1.0, 4.0, 1.5]  # after the first run, which takes 16 s
+    device = QueueingDevice([16.0, *costs_s])
+    found, error = attempt(function, device.run, device.clock, device.synchronize, len(costs_s))
+    if found is ...:
+        return UNTRIED
+    if error or not isinstance(found, int | float):
+        return answer(error or f"return a number of seconds, not {found!r}")
+    if hint := _timer_hint(device.log, len(costs_s)):
+        return answer(hint)
+    if abs(found - mean(costs_s)) < 1e-9:
+        return answer("that is the mean: one slow run moves it; the median stays")
+    wrong = f"runs of 16 s (the warm-up), 1, 4 and 1.5 s have the median 1.5 s, you give {found}"
+    return answer(None if abs(found - 1.5) < 1e-9 else wrong)
+
+
+def _timer_hint(log: list[str], repeats: int) -> str | None:
+    """Return what is wrong with the order of calls, or ``None``."""
+    runs = log.count("run")
+    if runs == repeats:
+        return "run once before the first timed run: the first time is slower, and does not count"
+    if runs != repeats + 1:
+        return f"{repeats} timed runs and a warm-up are {repeats + 1} runs, yours were {runs}"
+    if "synchronize" not in log:
+        return "nobody waits for the device: the clock is read while the work is still queued"
+    return _queued_at_start(log)
+
+
+def _queued_at_start(log: list[str]) -> str | None:
+    queued = False
+    for call in log:
+        if call == "clock" and queued:
+            return "work is still queued when a clock is read: wait for the device first"
+        queued = call == "run" or (queued and call != "synchronize")
+    return None

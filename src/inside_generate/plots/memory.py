@@ -1,0 +1,87 @@
+"""Figures of memory: what a run consists of, and what all logits of a prompt take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from transformers import PretrainedConfig
+
+from inside_generate.cache import kv_cache_bytes, logits_bytes, weight_bytes
+from inside_generate.plots.style import CACHE, CHOICE, INK, PREFILL, WEIGHTS
+
+MIB = 1024**2
+_COLOURS = {"weights": WEIGHTS, "KV cache": CACHE, "logits": CHOICE, "rest": PREFILL}
+
+
+def plot_memory_parts(
+    predicted: Mapping[str, int], measured: Mapping[str, int], *, ax: Axes | None = None
+) -> Axes:
+    """Draw each part's bytes, as predicted and as measured, under the same names."""
+    if list(predicted) != list(measured):
+        raise ValueError(
+            f"the parts differ: {list(predicted)} predicted, {list(measured)} measured"
+        )
+    ax = ax or plt.subplots()[1]
+    longest = max(*predicted.values(), *measured.values()) / MIB
+    for row, name in enumerate(predicted):
+        pairs = ((-0.2, predicted[name], 0.45, "//"), (0.2, measured[name], 1.0, None))
+        for shift, size, strength, hatch in pairs:
+            colour = _COLOURS.get(name, INK)
+            ax.barh(row + shift, size / MIB, 0.36, color=colour, alpha=strength, hatch=hatch)
+            word = "predicted" if hatch else "measured"
+            ax.text(
+                size / MIB + 0.015 * longest,
+                row + shift,
+                f"{size / MIB:.2f} {word}",
+                va="center",
+                fontsize=9,
+            )
+    ax.set_yticks(range(len(predicted)), list(predicted))
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.45 * longest)
+    ax.set_xlabel("MiB")
+    ax.set_title("Predicted first, then measured")
+    return ax
+
+
+def plot_logits_memory(
+    config: PretrainedConfig, lengths: Sequence[int], *, ax: Axes | None = None
+) -> Axes:
+    """Draw all rows of logits, the KV cache and the weights against the prompt's length."""
+    ax = ax or plt.subplots()[1]
+    for name, size, colour, style in (
+        ("logits, all rows", logits_bytes, CHOICE, "-"),
+        ("KV cache", kv_cache_bytes, CACHE, "--"),
+        ("logits, last row", _last_row, INK, ":"),
+    ):
+        mib = np.array([size(config, n) for n in lengths]) / MIB
+        ax.plot(lengths, mib, style, color=colour)
+        at = len(lengths) // 2 if size is _last_row else -1
+        _name(ax, (lengths[at], mib[at]), name, INK if colour == CHOICE else colour)
+    weights = weight_bytes(config) / MIB
+    ax.axhline(weights, color=WEIGHTS, linestyle="-.")
+    ax.text(lengths[0], weights, "weights", color=WEIGHTS, va="bottom", fontsize=10)
+    ax.set(xlabel="prompt length L (tokens)", ylabel="MiB in 2-byte numbers")
+    ax.set_title("All logits outgrow cache and weights")
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def _last_row(config: PretrainedConfig, _: int) -> int:
+    return logits_bytes(config, 1)
+
+
+def _name(ax: Axes, point: tuple[float, float], name: str, colour: str) -> None:
+    ax.annotate(
+        name,
+        point,
+        (0, 5),
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        color=colour,
+        fontsize=10,
+    )

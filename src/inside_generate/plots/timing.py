@@ -1,0 +1,126 @@
+"""Figures of work and time: prefill against the prompt, a decode step against the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from transformers import PretrainedConfig
+
+from inside_generate.flops import attention_flops, matrix_flops
+from inside_generate.plots.style import ATTENTION, CACHE, DECODE, INK, PREFILL, WEIGHTS
+from inside_generate.sweeps import LineFit, PrefillFit
+
+
+def plot_prefill_flops(
+    config: PretrainedConfig, lengths: Sequence[int], *, ax: Axes | None = None
+) -> Axes:
+    """Draw the work of prefill against the prompt's length, in two areas that add up."""
+    ax = ax or plt.subplots()[1]
+    matrices = np.array([matrix_flops(config, n) for n in lengths]) / 1e12
+    total = matrices + np.array([attention_flops(config, n, n) for n in lengths]) / 1e12
+    ax.fill_between(lengths, 0, matrices, color=PREFILL, alpha=0.6, linewidth=0)
+    ax.fill_between(lengths, matrices, total, color=ATTENTION, alpha=0.6, hatch="//", linewidth=0)
+    _between(ax, lengths[-1], 0, matrices[-1], "weights: ∝ L")
+    _between(ax, lengths[-1], matrices[-1], total[-1], "attention: ∝ L²")
+    ax.set(xlabel="prompt length L (tokens)", ylabel="work of prefill (TFLOP)")
+    ax.set_title("Attention's work overtakes the rest")
+    ax.margins(x=0)
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def plot_prefill_time(
+    lengths: Sequence[int], seconds: Sequence[float], fit: PrefillFit, *, ax: Axes | None = None
+) -> Axes:
+    """Draw measured times of prefill over the parts of the fit: constant, linear, quadratic."""
+    ax = ax or plt.subplots()[1]
+    x = np.linspace(0, max(lengths), 100)
+    constant, linear, quadratic = (1e3 * np.array([fit.parts(n)[i] for n in x]) for i in range(3))
+    edges = np.cumsum([0 * x, constant, linear, quadratic], axis=0)
+    areas = (("constant", WEIGHTS, None), ("∝ L", PREFILL, None), ("∝ L²", ATTENTION, "//"))
+    for low, high, (name, colour, hatch) in zip(edges[:-1], edges[1:], areas, strict=True):
+        ax.fill_between(x, low, high, color=colour, alpha=0.6, hatch=hatch, linewidth=0)
+        _between(ax, x[-1], low[-1], high[-1], name, tallest=edges[-1][-1])
+    if 0 < quadratic[-1] < 0.06 * edges[-1][-1]:  # too thin for its name
+        tip, base = (0.95 * x[-1], 0.95 * edges[-1][-1]), (0.65 * x[-1], 0.98 * edges[-1][-1])
+        ax.annotate("∝ L²", tip, base, color=INK, arrowprops={"arrowstyle": "-", "color": INK})
+    ax.plot(lengths, 1e3 * np.asarray(seconds), "o", color=INK)
+    _write(ax, "measured", (lengths[-2], 1e3 * seconds[-2]), (-8, 8), ha="right")
+    ax.set(xlabel="prompt length L (tokens)", ylabel="time of prefill (ms)")
+    ax.set_title("A longer prompt takes longer to read")
+    ax.set(xlim=(0, max(lengths) * 1.03), ylim=(0, 1.12 * max(edges[-1][-1], 1e3 * max(seconds))))
+    return ax
+
+
+def plot_decode_time(
+    context_lengths: Sequence[int],
+    seconds: Sequence[float],
+    fit: LineFit,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw measured times of a decode step over its two parts: constant, and growing."""
+    ax = ax or plt.subplots()[1]
+    x = np.array([0, max(context_lengths)])
+    constant = np.full(2, 1e3 * fit.constant_s)
+    total = 1e3 * np.array([fit.seconds(n) for n in x])
+    ax.fill_between(x, 0, constant, color=WEIGHTS, alpha=0.6)
+    ax.fill_between(x, constant, total, color=CACHE, alpha=0.6, hatch="//", linewidth=0)
+    ax.plot(context_lengths, 1e3 * np.asarray(seconds), "o", color=DECODE)
+    _write(ax, "measured", (context_lengths[0], 1e3 * seconds[0]), (-4, -16), ha="left")
+    _between(ax, x[-1], 0, constant[-1], "the same for every step")
+    _between(ax, x[-1], constant[-1], total[-1], "grows with the cache", tallest=total[-1])
+    ax.set(xlabel="tokens in the cache", ylabel="time of a decode step (ms)")
+    ax.set_title("A decode step: constant + slope · context")
+    ax.set(xlim=(0, max(x) * 1.03), ylim=(0, 1.15 * 1e3 * max(*seconds, fit.seconds(x[-1]))))
+    return ax
+
+
+def plot_ttft_tpot(
+    prompt_lengths: Sequence[int],
+    ttft_s: Sequence[float],
+    tpot_s: Sequence[float],
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw both times of some runs against the length of their prompts."""
+    ax = ax or plt.subplots()[1]
+    for name, seconds, colour, marker in (
+        ("TTFT", ttft_s, PREFILL, "o-"),
+        ("TPOT", tpot_s, DECODE, "s--"),
+    ):
+        milliseconds = 1e3 * np.asarray(seconds)
+        ax.plot(prompt_lengths, milliseconds, marker, color=colour)
+        end = (prompt_lengths[-1], milliseconds[-1])
+        ax.annotate(name, end, (8, 0), textcoords="offset points", color=colour, va="center")
+    ax.set(xlabel="prompt length L (tokens)", ylabel="time (ms)")
+    ax.set_title("A long prompt delays the first token")
+    ax.set_xlim(0, max(prompt_lengths) * 1.15)
+    ax.set_ylim(0, 1.1e3 * max(*ttft_s, *tpot_s))
+    return ax
+
+
+def _between(
+    ax: Axes, x: float, low: float, high: float, name: str, tallest: float | None = None
+) -> None:
+    """Write an area's name at its right end; an area too thin for words says nothing."""
+    if tallest is not None and high - low < 0.06 * tallest:
+        return
+    _write(ax, name, (x, (low + high) / 2), (-8, 0), va="center", ha="right")
+
+
+def _write(
+    ax: Axes,
+    text: str,
+    point: tuple[float, float],
+    points_away: tuple[float, float],
+    *,
+    ha: str,
+    va: str = "baseline",
+) -> None:
+    ax.annotate(
+        text, point, points_away, textcoords="offset points", color=INK, fontsize=10, ha=ha, va=va
+    )

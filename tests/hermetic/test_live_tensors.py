@@ -1,0 +1,89 @@
+"""Bytes of tensors as they come and go, on sizes that are known."""
+
+import torch
+from tests.tiny import random_inputs, tiny_model
+
+from inside_generate import kv_cache_bytes, logits_bytes, prefill
+from inside_generate.cache import head_dim
+from inside_generate.live_tensors import LiveTensors
+
+KIB = 1024
+
+
+def test_new_tensors_count_and_freed_ones_no_longer():
+    with LiveTensors() as memory:
+        x = torch.zeros(256)  # 4 bytes each
+        assert (memory.live_bytes, memory.peak_bytes) == (KIB, KIB)
+        y = torch.zeros(512, dtype=torch.bfloat16)
+        assert memory.live_bytes == 2 * KIB
+        del x
+        assert (memory.live_bytes, memory.peak_bytes) == (KIB, 2 * KIB)
+        del y
+    assert (memory.live_bytes, memory.peak_bytes) == (0, 2 * KIB)
+
+
+def test_a_result_and_what_it_is_made_from_are_alive_together():
+    with LiveTensors() as memory:
+        x = torch.ones(256)
+        x = x + 1
+    assert (memory.live_bytes, memory.peak_bytes) == (KIB, 2 * KIB)
+
+
+def test_a_view_costs_nothing_and_keeps_all_alive():
+    with LiveTensors() as memory:
+        x = torch.zeros(16, 16)
+        view = x.T[0].reshape(1, 16).expand(4, 16)
+        assert memory.live_bytes == KIB
+        del x
+        assert memory.live_bytes == KIB
+        del view
+    assert memory.live_bytes == 0
+
+
+def test_what_was_there_before_is_not_counted_nor_are_its_views():
+    before = torch.zeros(256)
+    with LiveTensors() as memory:
+        view = before.view(16, 16)
+        before.add_(1)
+        assert memory.peak_bytes == 0
+        del view, before
+    assert memory.live_bytes == 0
+
+
+def test_tensors_freed_after_the_block_are_taken_off():
+    with LiveTensors() as memory:
+        x = torch.zeros(256)
+    assert memory.live_bytes == KIB
+    del x
+    assert memory.live_bytes == 0
+
+
+def test_a_reset_peak_starts_from_what_is_alive():
+    with LiveTensors() as memory:
+        x = torch.zeros(256)
+        torch.zeros(1024)
+        memory.reset_peak()
+        assert memory.live_bytes == memory.peak_bytes == x.nbytes
+
+
+def test_an_account_of_a_prefill_closes_at_the_output_matrix():
+    model = tiny_model(vocab_size=2000)
+    config, fp32 = model.config, torch.float32
+    with LiveTensors() as memory:
+        step = prefill(model, random_inputs(100), keep_all_logits=True)
+    kept = kv_cache_bytes(config, 100, dtype=fp32) + logits_bytes(config, 100, dtype=fp32)
+    rest = 100 * config.hidden_size * 4
+    assert kept <= memory.live_bytes < kept + KIB
+    assert kept + rest <= memory.peak_bytes < 1.01 * (kept + rest)
+    del step
+    assert memory.live_bytes == 0
+
+
+def test_with_the_last_row_alone_the_peak_is_in_the_last_layers_mlp(model):
+    config = model.config
+    with LiveTensors() as memory:
+        prefill(model, random_inputs(100))
+    numbers = 3 * config.intermediate_size + 4 * config.hidden_size + 2 * head_dim(config)
+    integers = 3 * 100 * 8  # ids, mask and positions: two of them were there before
+    peak = kv_cache_bytes(config, 100, dtype=torch.float32) + 100 * numbers * 4
+    assert peak <= memory.peak_bytes <= peak + integers
