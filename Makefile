@@ -42,7 +42,7 @@ book: $(VENV)/.book
 
 test: $(VENV)/.test
 	@echo "== hermetic: a tiny model, no network"
-	@$(PYTEST) tests/hermetic
+	@$(PYTEST) tests/hermetic -n 2 --dist loadfile
 	@echo "== weights: real checkpoints"
 	@$(PY) -m inside_generate fetch --model "$(MODEL)"
 	@for name in $(STAND_INS); do $(PY) -m inside_generate fetch --model $$name || \

@@ -67,7 +67,7 @@ CHECKPOINTS: dict[str, Checkpoint] = {
         ),
         difference=(
             "The same architecture, sizes, tokenizer, template and special ids; other weights, "
-            "trained for code, rounded to about 4 bits and unpacked to bf16; the output matrix "
+            "trained for code, quantised (Q4_K_M) and unpacked to bf16; the output matrix "
             "is not tied to the embedding (630 million numbers instead of 494 million)."
         ),
         size_bytes=491_400_064,
@@ -87,7 +87,7 @@ CHECKPOINTS: dict[str, Checkpoint] = {
         ),
         difference=(
             "Another model: Llama architecture, 30 layers of 576 numbers, 9 query and 3 KV heads, "
-            "a vocabulary of 49152, ChatML with its own ids; rounded to about 4 bits."
+            "a vocabulary of 49152, ChatML with its own ids; quantised (Q4_1)."
         ),
         size_bytes=98_362_432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",

@@ -69,7 +69,7 @@ def lengths_for(model: PreTrainedModel) -> Lengths:
     longest = min(16_384, window - 1)  # the step adds a token
     context = tuple(longest * eighths // 8 for eighths in (1, 2, 4, 6, 8))
     if model.device.type != "cuda":
-        return Lengths(tuple(n for n in (64, 128, 256, 512) if n <= window), context, batch=1)
+        return Lengths(tuple(n for n in (64, 128, 256, 384) if n <= window), context, batch=1)
     free_bytes, _ = torch.cuda.mem_get_info(model.device)
     rows = free_bytes // 8 // kv_cache_bytes(model.config, longest, dtype=model.dtype)
     prompts = tuple(n for n in (512, 1024, 2048, 4096, 8192, 16_384) if n <= window)

@@ -48,6 +48,9 @@ PARTS = {"weights": 900 * 1024**2, "KV cache": 1024**2, "logits": 40 * 1024**2, 
 def drawings(trace, config):
     return {
         "next tokens": lambda ax: plots.plot_next_tokens(trace.steps[0].top_k, ax=ax),
+        "position distributions": lambda ax: plots.plot_position_distributions(
+            ["a", "b"], [[0.5, 0.25], [0.9, 0.05]], ["x", "y"], ax=ax
+        ),
         "prompt predictions": lambda ax: plots.plot_prompt_predictions(
             ["a", "b"], [0.1, 0.9], ax=ax
         ),
@@ -102,6 +105,7 @@ def drawings(trace, config):
 
 NAMES = [
     "next tokens",
+    "position distributions",
     "prompt predictions",
     "timeline",
     "cache growth",
@@ -158,6 +162,13 @@ def test_bars_are_as_long_as_the_logits(trace):
     ax = plots.plot_next_tokens(trace.steps[0].top_k)
     widths = [bar.get_width() for bar in ax.containers[0]]
     assert widths == pytest.approx([candidate.logit for candidate in trace.steps[0].top_k])
+
+
+def test_a_positions_bars_lie_end_to_end_and_its_best_guess_is_named():
+    ax = plots.plot_position_distributions(["a", "b"], [[0.5, 0.25], [0.9, 0.05]], ["x", "y"])
+    spans = [number for bar in ax.patches for number in (bar.get_x(), bar.get_width())]
+    assert spans == pytest.approx([0.0, 0.5, 0.5, 0.25, 0.0, 0.9, 0.9, 0.05])
+    assert [text.get_text() for text in ax.texts] == ["'x'", "'y'"]
 
 
 def test_the_time_line_is_as_long_as_the_run(trace):

@@ -31,6 +31,7 @@ from inside_generate.plots.timing import (
 from inside_generate.plots.token_strip import token_strip
 from inside_generate.plots.tokens import (
     plot_next_tokens,
+    plot_position_distributions,
     plot_prompt_predictions,
     plot_two_distributions,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "plot_next_tokens",
     "plot_number_line",
     "plot_number_ranges",
+    "plot_position_distributions",
     "plot_prefill_flops",
     "plot_prefill_time",
     "plot_prompt_predictions",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from inside_generate.plots.style import CHOICE, PREFILL, label
+from inside_generate.plots.style import CHOICE, INK, PREFILL, label
 from inside_generate.trace import Candidate
 
 
@@ -43,6 +43,33 @@ def plot_prompt_predictions(
     ax.invert_yaxis()
     ax.set(xlim=(0, 1), xlabel="probability of the token that really follows")
     ax.set_title("Every prompt position predicts its next token")
+    return ax
+
+
+def plot_position_distributions(
+    tokens: Sequence[str],
+    probabilities: Sequence[Sequence[float]],
+    guesses: Sequence[str],
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what each position expects next: its most probable tokens, end to end.
+
+    ``tokens[i]`` is read at position i; ``probabilities[i]`` are those of its best next tokens,
+    best first; ``guesses[i]`` is the best one's text. All other tokens share what a row leaves.
+    """
+    ax = ax or plt.subplots(figsize=(5.4, 1.2 + 0.2 * len(tokens)))[1]
+    for row, (best_first, guess) in enumerate(zip(probabilities, guesses, strict=True)):
+        start = 0.0
+        for rank, p in enumerate(best_first):
+            ax.barh(row, p, left=start, color=CHOICE, alpha=0.9**rank / (1 + rank), edgecolor=INK)
+            start += p
+        ax.text(1.02, row, label(guess), va="center", family="monospace", fontsize=9)
+    rows = range(len(tokens))
+    ax.set_yticks(rows, [label(token) for token in tokens], family="monospace", fontsize=9)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1), xlabel="probability of the next token", ylabel="token read")
+    ax.set_title("Some positions are sure, others are open")
     return ax
 
 

@@ -1,5 +1,6 @@
 """Two sources of models on this machine: an imitation of the hub, and packages in a folder."""
 
+import hashlib
 import os
 import shutil
 from dataclasses import replace
@@ -13,7 +14,6 @@ from tests.hermetic.small_files import make_wheels, tiny_llama, tiny_qwen2, writ
 
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN
 from inside_generate.getting import packages
-from inside_generate.getting.integrity import sha256
 
 RUN_PIP = packages._run_pip
 
@@ -56,7 +56,8 @@ def made(tmp_path_factory):
         (SMALL, "small_one", tiny_llama(), 1),
     ):
         gguf = write_gguf(folder / "model.gguf", model)
-        digest, size = sha256(gguf), 10 * gguf.stat().st_size
+        digest = hashlib.sha256(gguf.read_bytes()).hexdigest()
+        size = 10 * gguf.stat().st_size
         lines[name] = make_wheels(title, gguf.read_bytes(), folder, parts)
         records[name] = replace(
             CHECKPOINTS[name], sha256=digest, revision=digest, member="*/data/*", disk_bytes=size
