@@ -8,11 +8,13 @@ holds it against what this module would write.
 
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import yaml
+from markdown_it import MarkdownIt
 from mdit_py_plugins.anchors.index import slugify
 
 from pages import BookError
@@ -38,41 +40,112 @@ class Place:
     number: int  # among the code cells, from 1
 
 
+class OneOfEach(yaml.SafeLoader):
+    """Takes a key that stands twice for an error; YAML would silently take the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """The mapping, if its keys differ."""
+        keys = [key.value for key, _ in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.constructor.ConstructorError(None, None, f"{twice[0]} stands twice")
+        return super().construct_mapping(node, deep)
+
+
 def read_claims(root: Path) -> dict[str, dict[str, str]]:
-    """The claims by chapter (the notebook's name), each by its key."""
+    """The claims by chapter (the notebook's name), each by its key. BookError for other content."""
+    try:
+        content = yaml.load((root / CLAIMS).read_text("utf-8"), OneOfEach)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BookError(f"{CLAIMS}: {' '.join(str(error).split())}") from None
     found: dict[str, dict[str, str]] = {}
-    for chapter, claims in yaml.safe_load((root / CLAIMS).read_text("utf-8")).items():
-        found[chapter] = {key: " ".join(text.split()) for key, text in claims.items()}
+    for chapter, claims in table(content, "the file").items():
+        found[chapter] = {key: words(key, text) for key, text in table(claims, chapter).items()}
+    keys = [key for claims in found.values() for key in claims]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise BookError(f"{CLAIMS}: in two chapters: {', '.join(twice)}")
     return found
 
 
-def places(root: Path) -> dict[str, list[Place]]:
+def table(content: Any, where: str) -> dict[str, Any]:
+    """What was read, if it is a table whose keys are strings."""
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise BookError(f"{CLAIMS}: {where} must be a table with names, not {content!r:.60}")
+    return content
+
+
+def words(key: str, text: Any) -> str:
+    """The text of a claim on one line."""
+    if not isinstance(text, str) or not text.split():
+        raise BookError(f"{CLAIMS}: {key} must be a sentence, not {text!r:.60}")
+    return " ".join(text.split())
+
+
+def notebooks(root: Path) -> dict[str, Any]:
+    """The notebooks by name, in order."""
+    found = {}
+    for path in sorted((root / "notebooks").glob("[!.]*.ipynb")):
+        try:
+            found[path.stem] = nbformat.read(path, 4)
+        except (OSError, ValueError, AttributeError, nbformat.ValidationError) as error:
+            raise BookError(f"{path.name} is no notebook: {' '.join(str(error).split())}") from None
+    return found
+
+
+def places(books: dict[str, Any]) -> dict[str, list[Place]]:
     """Every key that a cell carries, with the cells that carry it, in order."""
     found: dict[str, list[Place]] = {}
-    for path in sorted((root / "notebooks").glob("*.ipynb")):
+    for name, notebook in books.items():
+        sections = [headings(cell) for cell in notebook.cells]
+        check_links(name, sections)
         section, number = "", 0
-        for cell in nbformat.read(path, 4).cells:
-            section = [section, *headings(cell)][-1]
+        for cell, begun in zip(notebook.cells, sections, strict=True):
+            section = [section, *begun][-1]
             number += cell.cell_type == "code"
-            for key in cell.metadata.get("claims", []):
-                found.setdefault(key, []).append(Place(path.stem, section, number))
+            for key in keys_of(cell, f"{name}, section {section!r}"):
+                found.setdefault(key, []).append(Place(name, section, number))
     return found
+
+
+def keys_of(cell: Any, where: str) -> list[str]:
+    """The keys that a cell carries."""
+    keys = cell.metadata.get("claims", [])
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise BookError(f"{where}: a cell's claims must be a list of keys, not {keys!r:.60}")
+    if len(set(keys)) < len(keys):
+        raise BookError(f"{where}: a cell carries the same key twice: {', '.join(keys)}")
+    if keys and cell.cell_type != "code":
+        raise BookError(f"{where}: prose shows nothing, code does: {', '.join(keys)}")
+    return keys
 
 
 def headings(cell: Any) -> list[str]:
     """The headings in a cell of prose, in order."""
-    lines = cell.source.splitlines() if cell.cell_type == "markdown" else []
-    return [line.lstrip("#").strip() for line in lines if line.startswith("#")]
+    tokens = MarkdownIt().parse(cell.source) if cell.cell_type == "markdown" else []
+    pairs = pairwise(tokens)  # a heading opens, and its text is the next token
+    return [text.content for opening, text in pairs if opening.type == "heading_open"]
 
 
-def title(root: Path, chapter: str) -> str:
+def check_links(name: str, sections: list[list[str]]) -> None:
+    """BookError where a link to a section could mean two."""
+    anchors = [slugify(heading) for begun in sections for heading in begun]
+    if twice := [anchor for anchor in anchors if anchors.count(anchor) > 1]:
+        raise BookError(f"{name} has two headings for #{twice[0]}")
+
+
+def title(books: dict[str, Any], chapter: str) -> str:
     """The title of a chapter."""
-    return headings(nbformat.read(root / f"notebooks/{chapter}.ipynb", 4).cells[0])[0]
+    if chapter not in books:
+        raise BookError(f"{CLAIMS}: there is no notebook {chapter}")
+    first = [heading for cell in books[chapter].cells[:1] for heading in headings(cell)]
+    if not first:
+        raise BookError(f"{chapter}: the first cell must be the title")
+    return first[0]
 
 
 def page(root: Path) -> str:
     """The whole page. BookError where claims and cells do not belong to each other."""
-    claims, shown = read_claims(root), places(root)
+    claims, books = read_claims(root), notebooks(root)
+    shown = places(books)
     known = {key for chapter in claims.values() for key in chapter}
     if unshown := sorted(known - shown.keys()):
         raise BookError(f"{CLAIMS}: no cell shows {', '.join(unshown)}")
@@ -80,7 +153,7 @@ def page(root: Path) -> str:
         raise BookError(f"cells carry keys that {CLAIMS} does not have: {', '.join(unknown)}")
     parts = [OPENING]
     for chapter, texts in claims.items():
-        parts.append(f"## [{title(root, chapter)}](../notebooks/{chapter}.ipynb)\n")
+        parts.append(f"## [{title(books, chapter)}](../notebooks/{chapter}.ipynb)\n")
         parts.append("\n".join(line(text, shown[key]) for key, text in texts.items()) + "\n")
     return "\n".join(parts)
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, Cache, PretrainedConfig, PreTrainedModel
 
+from inside_generate.guards import check_sizes
 from inside_generate.loop import cached_keys_and_values, number_of_cached_layers
 
 
@@ -27,12 +28,15 @@ def kv_heads(config: PretrainedConfig) -> int:
 
 
 def kv_head_of(config: PretrainedConfig, query_head: int) -> int:
-    """Return the KV head that a query head reads: neighbours share one (Ainslie et al. 2023)."""
+    """Return the KV head that a query head reads: neighbours share one (Ainslie et al. 2023).
+
+    Raises ``ValueError`` where the query heads are not shared out evenly.
+    """
     heads = config.num_attention_heads
-    _check_sizes(query_head=query_head)
+    check_sizes(query_head=query_head)
     if query_head >= heads:
         raise ValueError(f"query_head must be one of 0 to {heads - 1}, not {query_head}")
-    return query_head // (heads // kv_heads(config))
+    return query_head // _share(heads, kv_heads(config))
 
 
 def with_kv_heads(config: PretrainedConfig, number: int) -> PretrainedConfig:
@@ -40,10 +44,8 @@ def with_kv_heads(config: PretrainedConfig, number: int) -> PretrainedConfig:
 
     Raises ``ValueError`` where the query heads cannot be shared out evenly.
     """
-    heads = config.num_attention_heads
-    _check_sizes(number=number)
-    if number == 0 or heads % number:
-        raise ValueError(f"{heads} query heads cannot be shared out evenly to {number} KV heads")
+    check_sizes(1, number=number)
+    _share(config.num_attention_heads, number)
     changed = copy.deepcopy(config)
     changed.num_key_value_heads = number
     return changed
@@ -55,7 +57,7 @@ def kv_reads(prompt_tokens: int, generated_tokens: int) -> int:
     Decode step n reads L + n columns, its own token's included, and T tokens take T − 1 steps:
     (T − 1)·L + T·(T − 1)/2. A column is a key and a value, in every layer and KV head.
     """
-    _check_sizes(prompt_tokens=prompt_tokens, generated_tokens=generated_tokens)
+    check_sizes(prompt_tokens=prompt_tokens, generated_tokens=generated_tokens)
     steps = max(generated_tokens - 1, 0)
     return steps * prompt_tokens + steps * (steps + 1) // 2
 
@@ -67,24 +69,24 @@ def kv_cache_bytes(
 
     2 (keys and values) · layers · KV heads · head_dim · B · L · bytes per number.
     """
-    _check_sizes(length=length, batch=batch)
-    per_token = 2 * config.num_hidden_layers * kv_heads(config) * head_dim(config) * dtype.itemsize
-    return per_token * batch * length
+    check_sizes(length=length, batch=batch)
+    numbers = 2 * config.num_hidden_layers * kv_heads(config) * head_dim(config)
+    return numbers * _bytes_each(dtype) * batch * length
 
 
 def logits_bytes(
     config: PretrainedConfig, length: int, batch: int = 1, dtype: torch.dtype = torch.bfloat16
 ) -> int:
     """Return the bytes of logits for ``length`` positions: B · L · V · bytes per number."""
-    _check_sizes(length=length, batch=batch)
-    return batch * length * config.vocab_size * dtype.itemsize
+    check_sizes(length=length, batch=batch)
+    return batch * length * config.vocab_size * _bytes_each(dtype)
 
 
 def weight_bytes(
     model_or_config: PreTrainedModel | PretrainedConfig, dtype: torch.dtype = torch.bfloat16
 ) -> int:
     """Return the bytes of all weights in ``dtype``; a tied matrix is counted once."""
-    return parameter_count(model_or_config) * dtype.itemsize
+    return parameter_count(model_or_config) * _bytes_each(dtype)
 
 
 def parameter_count(model_or_config: PreTrainedModel | PretrainedConfig) -> int:
@@ -110,7 +112,16 @@ def measured_kv_bytes(cache: Cache) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _check_sizes(**sizes: int) -> None:
-    for name, value in sizes.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ValueError(f"{name} must be a whole number of at least 0, not {value!r}")
+def _bytes_each(dtype: torch.dtype) -> int:
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"dtype must be torch's, such as torch.bfloat16, not {dtype!r}")
+    return dtype.itemsize
+
+
+def _share(query_heads: int, number: int) -> int:
+    """Return how many query heads share one of ``number`` KV heads, or raise."""
+    if number < 1 or query_heads % number:
+        raise ValueError(
+            f"{query_heads} query heads cannot be shared out evenly to {number} KV heads"
+        )
+    return query_heads // number

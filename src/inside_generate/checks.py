@@ -14,6 +14,7 @@ def check_prompt(
     input_ids: torch.Tensor, attention_mask: torch.Tensor, config: PretrainedConfig
 ) -> None:
     """Raise unless ids and mask are a prompt, both [B, L], padded on the left if at all."""
+    check_id_tensor(input_ids)
     if input_ids.dim() != 2 or 0 in input_ids.shape:
         raise ValueError(
             f"input_ids must be [B, L] with L ≥ 1 and B ≥ 1, not {list(input_ids.shape)}"
@@ -25,7 +26,7 @@ def check_prompt(
         )
     _check_mask_values(attention_mask)
     _check_ids(input_ids, config)
-    _check_window(input_ids.shape[1], config)
+    check_window(input_ids.shape[1], config)
 
 
 def check_decode(
@@ -33,9 +34,14 @@ def check_decode(
     attention_mask: torch.Tensor,
     cached: int,
     cached_layers: int,
+    rows_and_heads: tuple[int, ...] | None,
     config: PretrainedConfig,
 ) -> None:
-    """Raise unless this is one more token a row, [B, 1], for a cache of ``cached`` tokens."""
+    """Raise unless this is one more token a row, [B, 1], for a cache of ``cached`` tokens.
+
+    ``rows_and_heads`` is [B, H_kv] of what the cache holds, ``None`` for one that is new.
+    """
+    check_id_tensor(token_ids)
     if token_ids.dim() != 2 or token_ids.shape[1] != 1:
         raise ValueError(
             f"a decode step takes one token a row, [B, 1], not {list(token_ids.shape)}: "
@@ -46,6 +52,12 @@ def check_decode(
             f"the cache has {cached_layers} layers and the model {config.num_hidden_layers}: "
             "it belongs to another model"
         )
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    if rows_and_heads not in (None, (len(token_ids), heads)):
+        raise ValueError(
+            f"the cache holds rows and KV heads {list(rows_and_heads or ())}, and the step has "
+            f"{[len(token_ids), heads]}: it belongs to another batch or model"
+        )
     expected = [token_ids.shape[0], cached + 1]
     if list(attention_mask.shape) != expected:
         raise ValueError(
@@ -54,7 +66,8 @@ def check_decode(
         )
     if not bool((attention_mask[:, -1] == 1).all()):
         raise ValueError("the mask hides the new token: its last column must be 1")
-    _check_window(cached + 1, config)
+    _check_ids(token_ids, config)
+    check_window(cached + 1, config)
 
 
 def _check_mask_values(attention_mask: torch.Tensor) -> None:
@@ -71,16 +84,28 @@ def _check_mask_values(attention_mask: torch.Tensor) -> None:
 
 
 def _check_ids(input_ids: torch.Tensor, config: PretrainedConfig) -> None:
-    low, high = int(input_ids.min()), int(input_ids.max())
-    if low < 0 or high >= config.vocab_size:
-        wrong = low if low < 0 else high
+    check_ids(int(input_ids.min()), int(input_ids.max()), config)
+
+
+def check_id_tensor(ids: torch.Tensor) -> None:
+    """Raise unless these are whole numbers in a tensor, as an embedding takes them."""
+    if not isinstance(ids, torch.Tensor) or ids.dtype not in (torch.int64, torch.int32):
+        kind = getattr(ids, "dtype", type(ids).__name__)
+        raise ValueError(f"token ids must be a tensor of int64 or int32, not {kind}")
+
+
+def check_ids(lowest: int, highest: int, config: PretrainedConfig) -> None:
+    """Raise unless both, and all ids between them, have a row in the embedding."""
+    if lowest < 0 or highest >= config.vocab_size:
+        wrong = lowest if lowest < 0 else highest
         raise ValueError(
             f"token id {wrong} is not among the model's 0 to {config.vocab_size - 1}: "
             "do tokenizer and model belong together?"
         )
 
 
-def _check_window(length: int, config: PretrainedConfig) -> None:
+def check_window(length: int, config: PretrainedConfig) -> None:
+    """Raise where the model has fewer positions than ``length`` tokens need."""
     window = getattr(config, "max_position_embeddings", None)
     if window is not None and length > window:
         raise ValueError(

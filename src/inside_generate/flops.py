@@ -10,6 +10,7 @@ from __future__ import annotations
 from transformers import PretrainedConfig
 
 from inside_generate.cache import head_dim, kv_heads
+from inside_generate.guards import check_sizes
 
 
 def layer_matrix_numbers(config: PretrainedConfig) -> int:
@@ -22,6 +23,7 @@ def layer_matrix_numbers(config: PretrainedConfig) -> int:
 
 def matrix_flops(config: PretrainedConfig, tokens: int, logits_rows: int = 1) -> int:
     """Return the work with weights: all layers for ``tokens``, output matrix for some rows."""
+    check_sizes(tokens=tokens, logits_rows=logits_rows)
     layers = 2 * tokens * config.num_hidden_layers * layer_matrix_numbers(config)
     return layers + 2 * logits_rows * config.hidden_size * config.vocab_size
 
@@ -31,15 +33,20 @@ def attention_flops(config: PretrainedConfig, queries: int, keys: int) -> int:
 
     Pairs that the causal mask hides are counted too. A kernel may skip them: up to a half.
     """
+    check_sizes(queries=queries, keys=keys)
     width = config.num_attention_heads * head_dim(config)
     return 4 * config.num_hidden_layers * width * queries * keys
 
 
 def prefill_flops(config: PretrainedConfig, length: int, logits_rows: int = 1) -> int:
     """Return the work of a prompt of ``length`` tokens, with logits of ``logits_rows`` of them."""
+    check_sizes(length=length, logits_rows=logits_rows)
+    if logits_rows > length:
+        raise ValueError(f"{length} tokens have no {logits_rows} rows of logits")
     return matrix_flops(config, length, logits_rows) + attention_flops(config, length, length)
 
 
 def decode_flops(config: PretrainedConfig, context: int) -> int:
     """Return the work of one decode step whose token sees ``context`` keys, its own included."""
+    check_sizes(1, context=context)
     return matrix_flops(config, 1) + attention_flops(config, 1, context)

@@ -135,10 +135,16 @@ def quantise(values: torch.Tensor, bits: int = 8) -> tuple[torch.Tensor, torch.T
     """Return whole-number codes (int8, same shape) and one scale for each row, [..., 1].
 
     Symmetric: the largest magnitude of a row becomes the largest code, 127 for 8 bits. A row of
-    zeros has the scale 1.
+    zeros has the scale 1. The scale is computed in float32, of float64 values in float64.
     """
-    if not 2 <= bits <= 8:
-        raise ValueError(f"bits must be 2 to 8, not {bits!r}")
+    if type(bits) is not int or not 2 <= bits <= 8:
+        raise ValueError(f"bits must be a whole number from 2 to 8, not {bits!r}")
+    if values.is_complex() or 0 in values.shape[-1:]:
+        raise ValueError(
+            f"each row needs real numbers, one at least, not {values.dtype} "
+            f"of shape {list(values.shape)}"
+        )
+    values = values.to(torch.float64 if values.dtype == torch.float64 else torch.float32)
     if not bool(values.isfinite().all()):
         raise ValueError("only finite values can be quantised: these hold infinity or NaN")
     largest_code = 2 ** (bits - 1) - 1

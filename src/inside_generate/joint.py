@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from transformers import PreTrainedModel
 
+from inside_generate.checks import check_id_tensor, check_ids
+from inside_generate.guards import check_sizes, whole_number
 from inside_generate.loop import Forward, append_one, decode_step, prefill
 from inside_generate.sampling import greedy
 
@@ -59,14 +61,12 @@ def sequence_log_probability(
     L − 1 on score the continuation, and the logarithms of its conditional probabilities add up.
     """
     _check_prompt_ids(prompt_ids)
-    if not len(continuation):
-        raise ValueError("a continuation needs at least one token, not []")
-    follows = prompt_ids.new_tensor([list(continuation)])  # [1, n]
+    follows = prompt_ids.new_tensor([_ids(model, continuation)])  # [1, n]
     input_ids = torch.cat([prompt_ids, follows], dim=-1)  # [1, L + n]
     logits = prefill(model, _unpadded(input_ids), keep_all_logits=True).all_logits
     assert logits is not None  # asked for
     scores = logits[0, prompt_ids.shape[1] - 1 : -1]  # [L + n, V] → [n, V]
-    given = scores.float().log_softmax(dim=-1).gather(1, follows[0, :, None])  # [n, 1]
+    given = _log_probabilities(scores).gather(1, follows[0, :, None])  # [n, 1]
     return given.sum().item()
 
 
@@ -80,7 +80,7 @@ def greedy_continuation(
     while True:
         token = greedy(step.logits)  # [1]
         chosen.append(int(token))
-        total += float(_log_probabilities(step)[token])
+        total += float(_log_probabilities(step.logits[0])[token])
         if len(chosen) == length:
             return Continuation(tuple(chosen), total)
         mask = append_one(mask)
@@ -99,6 +99,8 @@ def most_probable_continuation(
     The first path is greedy's. Meant for 2 or 3 tokens: the tree grows quickly.
     """
     _check_search(prompt_ids, length)
+    if model.config.vocab_size < 2:
+        raise ValueError(f"a choice needs 2 tokens, not a vocabulary of {model.config.vocab_size}")
     step, mask = prefill(model, _unpadded(prompt_ids)), torch.ones_like(prompt_ids)
     search = _Search(model, length)
     expanded = search.explore(step, mask, Continuation((), 0.0))
@@ -119,7 +121,7 @@ class _Search:
 
     def explore(self, step: Forward, mask: torch.Tensor, beginning: Continuation) -> int:
         """Try the tokens after ``beginning`` in order; return how many could still win."""
-        ordered = _log_probabilities(step).sort(descending=True, stable=True)  # [V]
+        ordered = _log_probabilities(step.logits[0]).sort(descending=True, stable=True)  # [V]
         pairs = zip(ordered.indices.tolist(), ordered.values.tolist(), strict=True)
         for tried, (token_id, log_p) in enumerate(pairs):
             longer = Continuation(
@@ -151,9 +153,15 @@ def _falling(continuation: Continuation) -> float:
     return -continuation.log_probability
 
 
-def _log_probabilities(step: Forward) -> torch.Tensor:
-    """Return the log-probabilities of the next token, [V], in fp32."""
-    return step.logits[0].float().log_softmax(dim=-1)
+def _log_probabilities(logits: torch.Tensor) -> torch.Tensor:
+    """Return the log-probabilities that logits, [..., V], stand for, in fp32."""
+    log_p = logits.float().log_softmax(dim=-1)
+    if log_p.isnan().any():
+        raise ValueError(
+            "the logits give no probabilities (NaN, or infinite): the weights are damaged, or the "
+            "dtype is too small for this model; try float32"
+        )
+    return log_p
 
 
 def _unpadded(input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -165,10 +173,22 @@ def _unpadded(input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
 
 def _check_search(prompt_ids: torch.Tensor, length: int) -> None:
     _check_prompt_ids(prompt_ids)
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-        raise ValueError(f"length must be a whole number of at least 1, not {length!r}")
+    check_sizes(1, length=length)
 
 
 def _check_prompt_ids(prompt_ids: torch.Tensor) -> None:
-    if prompt_ids.dim() != 2 or len(prompt_ids) != 1:
-        raise ValueError(f"one prompt at a time, [1, L], not {list(prompt_ids.shape)}")
+    check_id_tensor(prompt_ids)
+    if prompt_ids.dim() != 2 or len(prompt_ids) != 1 or not prompt_ids.numel():
+        shape = list(prompt_ids.shape)
+        raise ValueError(f"one prompt at a time, [1, L] with L ≥ 1, not {shape}")
+
+
+def _ids(model: PreTrainedModel, continuation: Iterable[int]) -> list[int]:
+    """Return the ids of a continuation, or raise; a set is none, for it has no order."""
+    if isinstance(continuation, (str, bytes, set)) or not isinstance(continuation, Iterable):
+        raise ValueError(f"a continuation is a row of ids, not {continuation!r}")
+    ids = [whole_number("a token id", token_id) for token_id in continuation]
+    if not ids:
+        raise ValueError("a continuation needs at least one token, not []")
+    check_ids(min(ids), max(ids), model.config)
+    return ids

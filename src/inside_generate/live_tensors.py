@@ -2,18 +2,31 @@
 
 An allocator's counters exist on a GPU only; this counts tensors instead, and so works on every
 device. What it leaves out: what an operation uses inside itself and frees before it returns, the
-allocator's rounding, and all that was there before (weights, inputs).
+allocator's rounding, all that was there before (weights, inputs), what other threads make, memory
+that no operation makes (a file's, a buffer's), and tensors without plain memory (sparse, ``meta``).
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+FROM_PYTHON = torch.ops.aten.lift_fresh.default  # how ``torch.tensor`` hands in what it has made
+
+
+@dataclass
+class _Known:
+    """Memory that has been met, and how much of it is counted."""
+
+    storage: weakref.ref[torch.UntypedStorage]
+    old_bytes: int  # it had them before
+    new_bytes: int = 0
 
 
 class LiveTensors(TorchDispatchMode):
@@ -27,7 +40,7 @@ class LiveTensors(TorchDispatchMode):
         super().__init__()
         self.live_bytes = 0
         self.peak_bytes = 0
-        self._known: dict[int, tuple[weakref.ref[torch.UntypedStorage], int]] = {}
+        self._known: dict[int, _Known] = {}
 
     def reset_peak(self) -> None:
         """Start the peak again from what is alive now. Nothing is freed by this."""
@@ -41,26 +54,34 @@ class LiveTensors(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         for storage in _storages((args, kwargs)):
-            self._meet(storage, 0)  # it was there before; its views are not new either
+            made_just_now = (
+                func is FROM_PYTHON and storage.resizable()
+            )  # an array of NumPy's is not
+            self._meet(storage, 0 if made_just_now else storage.nbytes())
         result = func(*args, **(kwargs or {}))
-        for storage in _storages(result):
-            self._meet(storage, storage.nbytes())
+        for storage in _storages((args, kwargs, result)):  # ``out=`` and ``resize_`` make room
+            self._meet(storage, 0)
+            self._count(storage)
         return result
 
-    def _meet(self, storage: torch.UntypedStorage, new_bytes: int) -> None:
+    def _meet(self, storage: torch.UntypedStorage, old_bytes: int) -> None:
         key = storage._cdata
         if key not in self._known:
-            self._known[key] = weakref.ref(storage, lambda _: self._part(key)), new_bytes
-            self.live_bytes += new_bytes
-            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+            self._known[key] = _Known(weakref.ref(storage, lambda _: self._part(key)), old_bytes)
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        known = self._known[storage._cdata]
+        new_bytes = max(0, storage.nbytes() - known.old_bytes)
+        self.live_bytes += new_bytes - known.new_bytes
+        self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        known.new_bytes = new_bytes
 
     def _part(self, key: int) -> None:
-        _, freed = self._known.pop(key)
-        self.live_bytes -= freed
+        self.live_bytes -= self._known.pop(key).new_bytes
 
 
 def _storages(tree: Any) -> Iterator[torch.UntypedStorage]:
-    """Yield the memory behind each tensor in nested lists, tuples and dicts."""
+    """Yield the memory behind each plain tensor in nested lists, tuples and dicts."""
     for leaf in tree_leaves(tree):
-        if isinstance(leaf, torch.Tensor):
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and not leaf.is_meta:
             yield leaf.untyped_storage()

@@ -18,7 +18,8 @@ from transformers import Cache, PreTrainedModel, PreTrainedTokenizerBase
 
 from inside_generate import memory
 from inside_generate.chat import Messages, decode_text, encode, render_chat
-from inside_generate.checks import check_decode, check_prompt
+from inside_generate.checks import check_decode, check_prompt, check_window
+from inside_generate.guards import check_sizes
 from inside_generate.sampling import Sampler, check_choice, greedy
 from inside_generate.stopping import EosTokenIds, check_limit, resolve_eos_token_ids
 from inside_generate.timing import Clock, device_clock
@@ -66,7 +67,7 @@ def decode_step(
     token. The library takes a mask of any length and is then silently wrong; this raises.
     """
     held, layers = cached_length(cache), number_of_cached_layers(cache)
-    check_decode(token_ids, attention_mask, held, layers, model.config)
+    check_decode(token_ids, attention_mask, held, layers, _rows_and_heads(cache), model.config)
     output = model(
         input_ids=token_ids,  # [B, 1]
         attention_mask=attention_mask,  # [B, cached + 1]
@@ -201,6 +202,9 @@ def number_of_cached_layers(cache: Cache) -> int:
 
 def drop_last(cache: Cache, tokens: int = 1) -> None:
     """Forget the last ``tokens`` tokens, in place."""
+    check_sizes(1, tokens=tokens)
+    if tokens > cached_length(cache):
+        raise ValueError(f"the cache holds {cached_length(cache)} tokens, {tokens} cannot go")
     cache.crop(-tokens)  # the library takes negative counts only
 
 
@@ -208,19 +212,27 @@ def synthetic_cache(model: PreTrainedModel, length: int, batch: int = 1) -> Cach
     """Return a cache of ``length`` tokens that no prompt has made: random keys and values.
 
     For timing, which does not depend on what they say. Shapes, dtype and device are those of a
-    real prefill of one token.
+    real prefill of one token. ``ValueError`` for a model whose cache forgets (sliding window).
     """
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-        raise ValueError(f"length must be a whole number of at least 1, not {length!r}")
+    check_sizes(1, length=length, batch=batch)
+    check_window(length, model.config)
     ids = torch.zeros(batch, 1, dtype=torch.long, device=model.device)
     cache = prefill(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}).cache
     for layer in cache.layers:
         longer = layer.keys.expand(-1, -1, length, -1)  # [B, H_kv, 1, D] → [B, H_kv, length, D]
         layer.keys, layer.values = torch.randn_like(longer), torch.randn_like(longer)
+    if cached_length(cache) != length:
+        raise ValueError("this model's cache does not keep every token: it has a sliding window")
     return cache
 
 
 # --- details --------------------------------------------------------------------------------------
+
+
+def _rows_and_heads(cache: Cache) -> tuple[int, ...] | None:
+    """Return B and H_kv of what the cache holds; ``None`` where it holds nothing yet."""
+    keys = cache.layers[0].keys if cache.layers else None
+    return None if keys is None else tuple(keys.shape[:2])
 
 
 def _forward(output: Any, keep_all_logits: bool) -> Forward:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -15,10 +16,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from inside_generate.chat import as_messages, encode, render_chat
 from inside_generate.device import choose_dtype
 from inside_generate.environment import provenance
-from inside_generate.loop import generate
+from inside_generate.loop import cached_keys_and_values, generate
 from inside_generate.models import load
 from inside_generate.record import run_record, write_json
-from inside_generate.sampling import greedy
 from inside_generate.trace import Candidate, Step, Trace
 
 Say = Callable[[str], None]
@@ -39,24 +39,26 @@ def run(
     say(provenance(network))
     say(f"dtype    {choose_dtype(dtype, network.device)[1]}")
     show_inputs(tokenizer, prompt, say)
-    last_logits: list[torch.Tensor] = []
+    outputs: list[Any] = []  # what the latest forward has returned
 
-    def watched_greedy(logits: torch.Tensor) -> torch.Tensor:
-        last_logits[:] = [logits]
-        return greedy(logits)
+    def watch(*call: Any) -> None:
+        outputs[:] = call[-1:]
 
     def show(step: Step) -> None:
-        show_step(step, network, last_logits[0], say)
+        show_step(step, network, outputs[0], say)
 
-    trace = generate(
-        network,
-        tokenizer,
-        prompt,
-        max_new_tokens=max_new_tokens,
-        sampler=watched_greedy,
-        keep_all_logits=True,  # the file states the shape of the logits of all positions
-        on_step=show,
-    )
+    hook = network.register_forward_hook(watch)
+    try:
+        trace = generate(
+            network,
+            tokenizer,
+            prompt,
+            max_new_tokens=max_new_tokens,
+            keep_all_logits=True,  # the file states the shape of the logits of all positions
+            on_step=show,
+        )
+    finally:
+        hook.remove()
     show_end(trace, say)
     say(f"saved        {write_json(run_record(trace, network), Path(output))}")
     return trace
@@ -79,10 +81,13 @@ def show_inputs(tokenizer: PreTrainedTokenizerBase, prompt: str, say: Say) -> No
         say(f"{number:>4}  {tokenizer.convert_ids_to_tokens(token_id)!r} → {token_id}")
 
 
-def show_step(step: Step, model: PreTrainedModel, logits: torch.Tensor, say: Say) -> None:
-    """Show one token: in full after prefill, in a line for each decode step."""
+def show_step(step: Step, model: PreTrainedModel, output: Any, say: Say) -> None:
+    """Show one token: in full after prefill, in a line for each decode step.
+
+    ``output`` is what the model's forward has returned: all logits, [1, L, V], and the cache.
+    """
     if step.phase == "prefill":
-        show_prefill(step, model, logits, say)
+        show_prefill(step, model, output, say)
         heading("decode", say)
     origin = "from prefill" if step.phase == "prefill" else f"{1000 * step.seconds:.0f} ms"
     say(
@@ -91,14 +96,16 @@ def show_step(step: Step, model: PreTrainedModel, logits: torch.Tensor, say: Say
     )
 
 
-def show_prefill(step: Step, model: PreTrainedModel, logits: torch.Tensor, say: Say) -> None:
+def show_prefill(step: Step, model: PreTrainedModel, output: Any, say: Say) -> None:
     """Show the outputs of prefill, the last position's logits and the choice among them."""
     heading("prefill: outputs", say)
+    logits, keys = output.logits, cached_keys_and_values(output.cache, 0)[0]
+    say(f"output       {type(output).__name__}")
     say(f"logits       {shape(step.logits_shape)}  one row of scores for each prompt position")
+    say(f"first row    {shape(logits[:, 0].shape)}  {row_of_scores(logits[0, 0])}")
+    say(f"last logits  {shape(logits[:, -1].shape)}  {row_of_scores(logits[0, -1])}")
     say(f"KV cache     {step.cache_length} tokens in {model.config.num_hidden_layers} layers")
-    say(
-        f"last logits  {shape(logits.shape)}  {abridged([round(x, 3) for x in logits[0].tolist()])}"
-    )
+    say(f"layer 0 keys {shape(keys.shape)}  [rows, KV heads, tokens, head size]")
     heading("top 5", say)
     for rank, candidate in enumerate(step.top_k, start=1):
         say(f"{rank}  {candidate_line(candidate)}")
@@ -114,6 +121,11 @@ def show_end(trace: Trace, say: Say) -> None:
     say(f"stop reason  {trace.stop_reason}")
     tpot = "none (a single token)" if trace.tpot_s is None else f"{1000 * trace.tpot_s:.1f} ms"
     say(f"TTFT         {1000 * trace.ttft_s:.1f} ms    TPOT {tpot}")
+
+
+def row_of_scores(logits: torch.Tensor) -> str:
+    """Return the first and last of a position's V logits, to three decimals."""
+    return abridged([round(x, 3) for x in logits.tolist()])
 
 
 def candidate_line(candidate: Candidate) -> str:

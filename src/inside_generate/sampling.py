@@ -1,7 +1,7 @@
 """From logits to the next token id.
 
 A sampler takes the logits of the last position, ``[B, V]``, and returns one id a row, ``[B]``. It
-never changes the logits and never sees the model: the forward pass and the choice stay apart.
+gets no model, and ought not to change the logits: the forward pass and the choice stay apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def greedy(logits: torch.Tensor) -> torch.Tensor:
     """Return the id of the highest logit of each row: [B, V] → [B].
 
     Softmax keeps the order of its inputs, so no probabilities are needed for this. Of equal logits
-    the lowest id wins, as in ``torch.argmax`` on a CPU.
+    the lowest id wins, as the documentation of ``torch.argmax`` promises.
     """
     return logits.argmax(dim=-1)
 

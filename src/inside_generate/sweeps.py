@@ -6,6 +6,7 @@ It knows how to time several things fairly and how to fit a curve to the medians
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -13,12 +14,14 @@ from statistics import median
 
 import numpy as np
 import torch
-from transformers import Cache, PreTrainedModel
+from transformers import AutoModelForCausalLM, Cache, PreTrainedModel
 
 from inside_generate.cache import kv_cache_bytes
+from inside_generate.guards import check_numbers, check_sizes
 from inside_generate.loop import decode_step, drop_last, prefill, synthetic_cache
 from inside_generate.timing import Clock, device_clock
 
+MOST_TOKENS = 1e12  # more than any model takes, and the square is still a number
 Seconds = dict[int, list[float]]  # length in tokens → one reading a round
 
 
@@ -29,6 +32,7 @@ class Lengths:
     prefill: tuple[int, ...]  # prompt lengths, tokens
     context: tuple[int, ...]  # tokens in the cache before a decode step
     batch: int  # rows of a decode step
+    few_layers: tuple[int, ...]  # longer prompts, for ``with_few_layers``
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,38 @@ def lengths_for(model: PreTrainedModel) -> Lengths:
     A GPU needs many rows: with one, it waits for Python longer than it reads keys and values.
     """
     window = getattr(model.config, "max_position_embeddings", None) or 16_384
+    if window < 9:
+        raise ValueError(f"a sweep needs at least 9 positions, and the model has {window}")
     longest = min(16_384, window - 1)  # the step adds a token
     context = tuple(longest * eighths // 8 for eighths in (1, 2, 4, 6, 8))
     if model.device.type != "cuda":
-        return Lengths(tuple(n for n in (64, 128, 256, 384) if n <= window), context, batch=1)
+        prompts = _fitting((32, 64, 128, 192), window)
+        longer = _fitting((256, 512, 1024, 2048), window)
+        return Lengths(prompts, context, batch=1, few_layers=longer)
     free_bytes, _ = torch.cuda.mem_get_info(model.device)
     rows = free_bytes // 8 // kv_cache_bytes(model.config, longest, dtype=model.dtype)
-    prompts = tuple(n for n in (512, 1024, 2048, 4096, 8192, 16_384) if n <= window)
-    return Lengths(prompts, context, batch=max(1, min(128, rows)))
+    prompts = _fitting((512, 1024, 2048, 4096, 8192, 16_384), window)
+    return Lengths(prompts, context, batch=max(1, min(128, rows)), few_layers=prompts)
+
+
+def _fitting(lengths: tuple[int, ...], window: int) -> tuple[int, ...]:
+    """Return the lengths that fit; parts of the window where these are too few for a fit."""
+    fitting = tuple(length for length in lengths if length <= window)
+    return fitting if len(fitting) >= 3 else (window // 4, window // 2, window)
+
+
+def with_few_layers(model: PreTrainedModel, layers: int = 2) -> PreTrainedModel:
+    """Return a model of ``layers`` layers like those of ``model``, random weights, 1024 ids.
+
+    For timing long prompts: a layer takes the time it takes in the whole model.
+    """
+    config = copy.deepcopy(model.config)
+    config.num_hidden_layers, config.vocab_size = layers, 1024
+    config.pad_token_id = None  # it may be an id that is no longer there
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[:layers]
+    small: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=model.dtype)
+    return small.to(model.device).eval()
 
 
 def time_in_turn(
@@ -87,8 +115,7 @@ def time_in_turn(
     They take turns, forwards and backwards, so that a machine that slows down slows all of them.
     ``restore`` is called with a run's key after each run, outside the time.
     """
-    if repeats < 1:
-        raise ValueError(f"repeats must be at least 1, not {repeats!r}")
+    check_sizes(1, repeats=repeats)
     seconds: Seconds = {key: [] for key in runs}
     order = list(runs)
     for turn in range(repeats + 1):
@@ -109,6 +136,7 @@ def prefill_seconds(
     """Return the seconds of prefill, last row of logits only, for each prompt length."""
 
     def prompt(length: int) -> dict[str, torch.Tensor]:
+        check_sizes(1, length=length)
         ids = torch.arange(length, device=model.device)[None] % model.config.vocab_size  # [1, L]
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
@@ -144,13 +172,13 @@ def decode_seconds(
 
 def medians(seconds: Seconds) -> list[float]:
     """Return the median of each length's readings, in seconds, in the order of the lengths."""
-    return [median(readings) for readings in seconds.values()]
+    return [median(check_numbers("readings", one, low=0)) for one in seconds.values()]
 
 
 def fit_line(tokens: Sequence[float], seconds: Sequence[float]) -> LineFit:
     """Return the line with the least squared distance from the readings."""
-    _check_points(tokens, seconds, needed=2)
-    slope, constant = np.polyfit(tokens, seconds, deg=1)
+    x, y = _points(tokens, seconds, needed=2)
+    slope, constant = np.polyfit(x, y, deg=1)
     return LineFit(float(constant), float(slope))
 
 
@@ -159,10 +187,12 @@ def fit_prefill(lengths: Sequence[int], seconds: Sequence[float]) -> PrefillFit:
 
     Distances are relative, so that short prompts count as much as long ones.
     """
-    _check_points(lengths, seconds, needed=3)
-    longest = max(lengths)
-    x = np.asarray(lengths) / longest  # about 1, so that the squares lose no digits
-    terms = np.stack([x**0, x, x**2], axis=1) / np.asarray(seconds)[:, None]
+    x, y = _points(lengths, seconds, needed=3)
+    if min(y) == 0:
+        raise ValueError("relative distances need times above 0, not 0.0")
+    longest = max(x)
+    parts = np.array(x) / longest  # about 1, so that the squares lose no digits
+    terms = np.stack([parts**0, parts, parts**2], axis=1) / np.array(y)[:, None]
     constant, linear, quadratic = _least_squares_from_0_up(terms)
     return PrefillFit(constant, linear / longest, quadratic / longest**2)
 
@@ -183,9 +213,15 @@ def _least_squares_from_0_up(terms: np.ndarray) -> list[float]:
     return [float(factor) for factor in best]
 
 
-def _check_points(tokens: Sequence[float], seconds: Sequence[float], needed: int) -> None:
-    if len(tokens) != len(seconds) or len(set(tokens)) < needed:
+def _points(
+    tokens: Sequence[float], seconds: Sequence[float], needed: int
+) -> tuple[list[float], list[float]]:
+    """Return lengths and times as plain numbers, or raise where no fit can be made of them."""
+    x = check_numbers("lengths", tokens, at_least=0, low=0, high=MOST_TOKENS)
+    y = check_numbers("seconds", seconds, at_least=0, low=0)
+    if len(x) != len(y) or len(set(x)) < needed:
         raise ValueError(
             f"a fit needs a time for each of at least {needed} different lengths, "
-            f"not {len(seconds)} times for the lengths {list(tokens)}"
+            f"not {len(y)} times for the lengths {list(tokens)}"
         )
+    return x, y

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
+from inside_generate.guards import whole_number
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -45,6 +47,7 @@ def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> list[Piece]:
 
 def piece(tokenizer: PreTrainedTokenizerBase, token_id: int) -> Piece:
     """Return what is to be seen of one id."""
+    token_id = whole_number("token_id", token_id)
     raw = token_bytes(tokenizer, token_id)
     text = raw.decode("utf-8", errors="backslashreplace")
     internal = tokenizer.convert_ids_to_tokens(token_id)
@@ -56,6 +59,7 @@ def token_bytes(tokenizer: PreTrainedTokenizerBase, token_id: int) -> bytes:
 
     ``ValueError`` for an id without a token, and for a tokenizer that is not byte-level.
     """
+    token_id = whole_number("token_id", token_id)
     known = 0 <= token_id < len(tokenizer)
     internal = tokenizer.convert_ids_to_tokens(token_id) if known else None
     if internal is None:

@@ -16,6 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from inside_generate import timing
 from inside_generate.chat import decode_text
+from inside_generate.guards import check_sizes
 from inside_generate.stopping import EOS, LIMIT
 
 Shape = tuple[int, ...]
@@ -131,6 +132,10 @@ def top_candidates(
 
     Of equal logits the lowest id comes first, as in greedy choice; ``topk`` does not promise that.
     """
+    check_sizes(1, k=k)
+    shape = list(getattr(logits, "shape", [type(logits).__name__]))
+    if not isinstance(logits, torch.Tensor) or len(shape) != 1 or not len(logits):
+        raise ValueError(f"logits must be one row of a tensor, [V] with V ≥ 1, not {shape}")
     scores = logits.float()
     worst = scores.topk(min(k, len(scores))).values[-1]
     if scores.isnan().any():

@@ -7,6 +7,8 @@ stands in the widget's place.
 
 from __future__ import annotations
 
+import html
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,6 +19,7 @@ import torch
 from matplotlib.figure import Figure
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
+from inside_generate.guards import check_numbers, check_sizes
 from inside_generate.plots import (
     plot_mask_growth,
     plot_memory_at,
@@ -33,7 +36,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 def explore_tokens(
     tokenizer: PreTrainedTokenizerBase, text: str = "What's for lunch today? 今天午饭吃什么? 🍜"
-) -> ipywidgets.interactive:
+) -> ipywidgets.Box:
     """Return a text field that shows the tokens of what is typed."""
     return _moving(
         lambda text: view_tokens(tokenizer, text),
@@ -41,9 +44,7 @@ def explore_tokens(
     )
 
 
-def explore_temperature(
-    tokenizer: PreTrainedTokenizerBase, logits: torch.Tensor
-) -> ipywidgets.interactive:
+def explore_temperature(tokenizer: PreTrainedTokenizerBase, logits: torch.Tensor) -> ipywidgets.Box:
     """Return a slider that sharpens and flattens the distribution of one row of logits, [V]."""
     return _moving(
         lambda temperature: view_temperature(tokenizer, logits, temperature),
@@ -51,7 +52,7 @@ def explore_temperature(
     )
 
 
-def explore_kv_memory(config: PretrainedConfig) -> ipywidgets.interactive:
+def explore_kv_memory(config: PretrainedConfig) -> ipywidgets.Box:
     """Return sliders for length, batch and number format against the memory that they take."""
     return _moving(
         lambda length, batch, dtype: view_kv_memory(config, length, batch, dtype),
@@ -61,8 +62,10 @@ def explore_kv_memory(config: PretrainedConfig) -> ipywidgets.interactive:
     )
 
 
-def step_through(trace: Trace) -> ipywidgets.interactive:
+def step_through(trace: Trace) -> ipywidgets.Box:
     """Return a slider over the tokens of a run: what was read, and what could have come."""
+    if not trace.steps:
+        raise ValueError("the run has no tokens to step through")
     return _moving(
         lambda step: view_step(trace, step),
         step=ipywidgets.IntSlider(1, min=1, max=len(trace.steps)),
@@ -83,6 +86,8 @@ def view_temperature(
 
 def view_kv_memory(config: PretrainedConfig, length: int, batch: int, dtype: str) -> Figure:
     """Return what weights, KV cache and logits take; ``dtype`` is a key of ``DTYPES``."""
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
     return _figure(plot_memory_at(config, length, batch, DTYPES[dtype]))
 
 
@@ -91,20 +96,46 @@ def view_step(trace: Trace, number: int) -> Figure:
 
     Raises ``ValueError`` where the run has no such token.
     """
+    check_sizes(number=number)
     if not 1 <= number <= len(trace.steps):
         raise ValueError(f"the run has the tokens 1 to {len(trace.steps)}, not {number}")
+    step = trace.steps[number - 1]
+    check_numbers("logits", [candidate.logit for candidate in step.top_k])
     _, (above, below) = plt.subplots(2, figsize=(5.4, 5.6), height_ratios=[3, 2])
     plot_mask_growth(replace(trace, steps=trace.steps[:number]), ax=above)
-    plot_next_tokens(trace.steps[number - 1].top_k, ax=below)
+    plot_next_tokens(step.top_k, ax=below)
     return _figure(above)
 
 
-def _moving(view: Callable[..., Any], **settings: ipywidgets.Widget) -> ipywidgets.interactive:
-    """Return ``settings`` as a box; whenever one moves, ``view`` is shown anew below them."""
+def _moving(view: Callable[..., Any], **settings: ipywidgets.Widget) -> ipywidgets.Box:
+    """Return ``settings`` as a box, and below them what ``view`` makes of them at each move.
+
+    Shown as HTML: ipywidgets' own ``interactive`` captures what is displayed, and for that talks to
+    whoever runs the notebook while a cell is running, which can make the tests wait for ever.
+    """
+    shown = ipywidgets.HTML()
+
+    def draw(_: Any = None) -> None:
+        try:
+            shown.value = _html(view(**{name: one.value for name, one in settings.items()}))
+        except ValueError as error:  # what was typed cannot be shown: say why
+            shown.value = html.escape(str(error))
+
     for name, widget in settings.items():
         widget.description = name
         widget.style.description_width = "6em"
-    return ipywidgets.interactive(view, {"auto_display": True}, **settings)
+        widget.observe(draw, names="value")
+    draw()
+    return ipywidgets.VBox([*settings.values(), shown])
+
+
+def _html(shown: Figure | TokenStrip) -> str:
+    """Return a view as text for a page: a figure as SVG."""
+    if isinstance(shown, TokenStrip):
+        return shown.html
+    file = io.StringIO()
+    shown.savefig(file, format="svg")
+    return file.getvalue()
 
 
 def _figure(ax: Any) -> Figure:

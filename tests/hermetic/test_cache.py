@@ -160,12 +160,27 @@ def test_a_config_with_other_kv_heads_is_a_copy_and_makes_such_a_cache():
     assert measured_kv_bytes(cache) == 2 * kv_cache_bytes(config, 5, dtype=torch.float32)
 
 
-@pytest.mark.parametrize("number", [0, 3, 5, 8])
+@pytest.mark.parametrize("number", [3, 5, 8])
 def test_query_heads_that_do_not_come_out_even_are_refused(number):
     with pytest.raises(ValueError, match=f"4 query heads cannot .* to {number} KV heads"):
         with_kv_heads(tiny_config(), number)
-    with pytest.raises(ValueError, match="number must be a whole number"):
-        with_kv_heads(tiny_config(), True)
+    config = tiny_config()
+    config.num_key_value_heads = number
+    with pytest.raises(ValueError, match=f"4 query heads cannot .* to {number} KV heads"):
+        kv_head_of(config, 3)
+
+
+@pytest.mark.parametrize("number", [0, -1, True, 2.0])
+def test_a_number_of_kv_heads_is_a_count(number):
+    with pytest.raises(ValueError, match=f"number must be .* at least 1, not {number!r}"):
+        with_kv_heads(tiny_config(), number)
+
+
+@pytest.mark.parametrize("dtype", ["float16", None, float])
+@pytest.mark.parametrize("formula", [kv_cache_bytes, logits_bytes])
+def test_a_dtype_that_is_not_torchs_is_named(formula, dtype):
+    with pytest.raises(ValueError, match=f"dtype must be torch's.*, not {dtype!r}"):
+        formula(tiny_config(), 1, dtype=dtype)
 
 
 @pytest.mark.parametrize(("prompt", "tokens"), [(35, 13), (1, 2), (7, 1), (7, 0)])

@@ -1,5 +1,6 @@
 """The page of claims is in step with the notebooks, and a claim without a cell is refused."""
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -79,3 +80,76 @@ def test_a_cell_that_carries_an_unknown_key_is_an_error_that_names_it(book):
     write_claims(book, {"two": {}})
     with pytest.raises(BookError, match="does not have: two-sum"):
         claims.page(book)
+
+
+TABLES = {
+    "nothing": ("", "the file must be a table"),
+    "a list": ("- two", "the file must be a table with names, not \\['two'\\]"),
+    "a chapter of nothing": ("two:", "two must be a table with names, not None"),
+    "a chapter that is a list": ("two: [two-sum]", "two must be a table"),
+    "a claim of nothing": ("two: {two-sum: }", "two-sum must be a sentence, not None"),
+    "an empty claim": ("two: {two-sum: ' '}", "two-sum must be a sentence, not ' '"),
+    "a claim that is a number": ("two: {two-sum: 5}", "two-sum must be a sentence, not 5"),
+    "a key that is a number": ("two: {1: a, two-sum: b}", "two must be a table with names"),
+    "no YAML": ("two: [", "expected the node content"),
+    "two documents": ("two: {two-sum: a}\n---\n{}", "expected a single document"),
+    "bytes that are no text": (b"two: \xff", "can't decode byte 0xff"),
+    "a key twice": ("two: {two-sum: a, two-sum: b}", "two-sum stands twice"),
+    "a chapter twice": ("two: {two-sum: a}\ntwo: {}", "two stands twice"),
+    "a key in two chapters": ("two: {two-sum: a}\none: {two-sum: b}", "in two chapters: two-sum"),
+    "a chapter without a notebook": ("two: {two-sum: a}\nthree: {}", "no notebook three"),
+    "a chapter elsewhere": ("../notebooks/two: {two-sum: a}", "no notebook \\.\\./notebooks/two"),
+}
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_a_table_that_is_none_is_an_error_of_one_line_and_status_1(book, name, capsys, monkeypatch):
+    written, message = TABLES[name]
+    (book / claims.CLAIMS).write_bytes(written if isinstance(written, bytes) else written.encode())
+    monkeypatch.setattr(claims, "ROOT", book)
+    before = (book / claims.PAGE).read_bytes()
+    assert claims.main() == 1
+    said = capsys.readouterr().err
+    assert re.fullmatch(f"error: book/claims.yml: .*{message}.*\n", said)
+    assert (book / claims.PAGE).read_bytes() == before
+
+
+def test_a_table_that_is_missing_is_an_error(book):
+    (book / claims.CLAIMS).unlink()
+    with pytest.raises(BookError, match="No such file"):
+        claims.page(book)
+
+
+PROSE = new_markdown_cell("# Two")
+CARRIES = {"claims": ["two-sum"]}
+CELLS = {
+    "keys that are none": ([PROSE, new_code_cell(metadata={"claims": None})], "not None"),
+    "a key for a list": ([PROSE, new_code_cell(metadata={"claims": "two-sum"})], "not 'two-sum'"),
+    "a number": ([PROSE, new_code_cell(metadata={"claims": [1]})], "not \\[1\\]"),
+    "a key twice": ([PROSE, new_code_cell(metadata={"claims": ["a", "a"]})], "same key twice: a"),
+    "prose": ([new_markdown_cell("# Two", metadata=CARRIES)], "prose shows nothing"),
+    "no title": ([new_code_cell(metadata=CARRIES)], "two: the first cell must be the title"),
+    "equal headings": ([PROSE, new_markdown_cell("# Two")], "two has two headings for #two"),
+}
+
+
+@pytest.mark.parametrize("name", list(CELLS))
+def test_cells_that_cannot_be_linked_are_an_error(book, name):
+    cells, message = CELLS[name]
+    write_notebook(book / "notebooks/two.ipynb", *cells)
+    with pytest.raises(BookError, match=message):
+        claims.page(book)
+
+
+@pytest.mark.parametrize("content", ["{", "", "[]", "{}"])
+def test_a_notebook_that_is_none_is_an_error(book, content):
+    (book / "notebooks/two.ipynb").write_text(content)
+    with pytest.raises(BookError, match=r"^two\.ipynb is no notebook: [^\n]+$"):
+        claims.page(book)
+
+
+def test_only_headings_are_headings(book):
+    prose = "# Two #\n\n```\n# a comment\n```\n\n#hashtag"
+    cells = new_markdown_cell(prose), new_code_cell("assert True", metadata=CARRIES)
+    write_notebook(book / "notebooks/two.ipynb", *cells)
+    assert "([Two](../notebooks/two.ipynb#two), cell 1)" in claims.page(book)

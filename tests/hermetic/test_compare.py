@@ -233,6 +233,15 @@ def test_the_articles_form_is_compared_and_the_lack_of_logits_is_said():
     assert "as far as both files go" in format_comparison(comparison)
 
 
+def test_one_is_counted_in_the_singular():
+    run = a_run()
+    run |= {"generated_token_ids": run["generated_token_ids"][:1], "steps": run["steps"][:1]}
+    run["generated_tokens"] = 1
+    same = compare_runs(run, run).agreed
+    assert "1 generated id" in same
+    assert "the logits of 1 token" in same
+
+
 @pytest.mark.parametrize(
     ("key", "said"),
     [

@@ -63,7 +63,7 @@ TABLE = {
         "NaN",
     ),
     (checks.check_causal_mask, "a row"): (lambda n: torch.zeros(n), "return a tensor [3, 3]"),
-    (checks.check_causal_mask, "a list"): (lambda n: [[0.0] * n] * n, "return a tensor"),
+    (checks.check_causal_mask, "a list"): (lambda n: [[0.0] * n] * n, "M is not"),
     (checks.check_causal_mask, "all zero"): (lambda n: torch.zeros(n, n), "M is not"),
     (checks.check_causal_mask, "nothing"): (lambda n: None, "is there a `return`"),
     (checks.check_log_probability, "right"): (lambda z, i: log_p(z, i).sum().item(), RIGHT),

@@ -67,7 +67,7 @@ TABLE = {
     ),
     ("attention", "weights"): (lambda q, k, v: (k @ q / len(q) ** 0.5).softmax(-1), "has shape"),
     ("attention", "zeros"): (lambda q, k, v: torch.zeros_like(q), "is off by"),
-    ("attention", "a list"): (lambda q, k, v: [1.0], "return a tensor"),
+    ("attention", "a list"): (lambda q, k, v: ["1.0"], "return a tensor"),
     ("attention", "raises"): (lambda q, k, v: q @ k @ v @ q, "your function raised"),
     ("reusable", "right"): (reusable, RIGHT),
     ("reusable", "all equal places"): (

@@ -96,7 +96,7 @@ def timer(run, clock, synchronize, repeats, *, warm=1, first=True, last=True, mi
     [
         ({}, RIGHT),
         ({"warm": 0}, "run once before"),
-        ({"warm": 2}, "yours were 5"),
+        ({"warm": 2}, "yours were 7"),
         ({"first": False, "last": False}, "nobody waits"),
         ({"last": False}, "still queued"),
         ({"first": False}, "still queued"),

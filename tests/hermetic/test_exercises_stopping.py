@@ -138,7 +138,7 @@ def text(tokenizer, ids):
         (lambda t, ids, eos: (text(t, ids), False), "the answer is finished"),
         (lambda t, ids, eos: (text(t, ids), True), "was cut off"),
         (lambda t, ids, eos: (text(t, ids[:-1]), ids[-1] in eos), "yours is"),
-        (lambda t, ids, eos: (text(t, ids), "eos"), "is finished"),
+        (lambda t, ids, eos: (text(t, ids), "eos"), "the text and True or False"),
         (lambda t, ids, eos: text(t, ids), "return two values"),
         (lambda t, ids, eos: None, "is there a `return`"),
         (lambda t: 1, "TypeError"),

@@ -52,3 +52,25 @@ def test_a_layers_matrices_are_counted_from_the_config(model):
 def test_in_the_reference_attention_overtakes_the_weights_at_8320_tokens():
     reference = reference_config()
     assert matrix_flops(reference, 8320, 0) == attention_flops(reference, 8320, 8320)
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, float("nan"), True, "a", None])
+def test_a_size_that_is_no_whole_number_has_no_work(model, bad):
+    calls = (
+        lambda: matrix_flops(model.config, bad),
+        lambda: matrix_flops(model.config, 5, bad),
+        lambda: attention_flops(model.config, bad, 5),
+        lambda: attention_flops(model.config, 5, bad),
+        lambda: prefill_flops(model.config, bad),
+        lambda: decode_flops(model.config, bad),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=f"whole number of at least [01], not {bad!r}"):
+            call()
+
+
+def test_a_prompt_has_no_more_rows_of_logits_than_tokens(model):
+    with pytest.raises(ValueError, match="3 tokens have no 9 rows"):
+        prefill_flops(model.config, 3, logits_rows=9)
+    with pytest.raises(ValueError, match=r"context must be .* at least 1, not 0"):
+        decode_flops(model.config, 0)

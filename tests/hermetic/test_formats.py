@@ -156,3 +156,24 @@ def test_the_table_has_a_row_a_format_and_says_what_is_no_bit():
     rows = re.findall(r"<tr>(.*?)</tr>", table)
     assert {len(re.findall("<t[hd]", row)) for row in rows} == {8}
     assert '<th scope="row">INT4</th><td>4</td><td>0.5</td><td>–</td><td>–</td>' in table
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16, torch.float16, torch.float64])
+def test_the_largest_of_a_row_becomes_127_in_every_dtype(dtype):
+    values = torch.tensor([[-128, 5, 3], [100, 3, 1], [7, 99, 2]]).to(dtype)
+    codes, scale = quantise(values)
+    assert codes.abs().amax(-1).tolist() == [127, 127, 127]
+    assert codes[0].tolist() == [-127, 5, 3]
+    assert torch.allclose(dequantise(codes, scale).double(), values.double(), atol=0.51)
+
+
+@pytest.mark.parametrize("bits", [4.0, 7.5, True, None, "8"])
+def test_bits_are_a_whole_number(bits):
+    with pytest.raises(ValueError, match=f"a whole number from 2 to 8, not {bits!r}"):
+        quantise(torch.ones(2), bits=bits)
+
+
+@pytest.mark.parametrize("values", [torch.zeros(3, 0), torch.tensor([1j])])
+def test_a_row_without_real_numbers_is_not_quantised(values):
+    with pytest.raises(ValueError, match=r"real numbers, one at least, not torch\.\w+ of shape \["):
+        quantise(values)

@@ -62,6 +62,11 @@ def test_each_heading_of_the_glossary_is_a_term_with_an_explanation():
     assert headings == ["# Glossary", *(f"## {title}" for title in terms())]
 
 
+def test_each_term_is_linked_from_a_chapter():
+    linked = {anchor for path in CHAPTERS for anchor in LINK.findall(text(path))}
+    assert sorted(set(anchors()) - {"glossary"} - linked) == []
+
+
 def test_no_two_terms_share_an_anchor():
     assert len(set(anchors())) == len(anchors())
 

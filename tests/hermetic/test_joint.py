@@ -125,7 +125,9 @@ def test_a_length_that_is_no_whole_number_above_0_is_refused(model, search, leng
 def test_a_prompt_that_is_no_single_row_is_refused(model):
     for bad in (prompt(3)[0], prompt(3).repeat(2, 1)):
         for call in (most_probable_continuation, greedy_continuation):
-            with pytest.raises(ValueError, match=r"one prompt at a time, \[1, L\], not \["):
+            with pytest.raises(
+                ValueError, match=r"one prompt at a time, \[1, L\] with L ≥ 1, not \["
+            ):
                 call(model, bad, 2)
         with pytest.raises(ValueError, match="one prompt at a time"):
             sequence_log_probability(model, bad, [1])
@@ -136,3 +138,39 @@ def test_a_continuation_that_cannot_be_is_refused(model, bad):
     named = r"not \[\]" if not bad else f"token id {bad[-1]} is not"
     with pytest.raises(ValueError, match=named):
         sequence_log_probability(model, prompt(3), bad)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [torch.ones(1, 2), torch.ones(1, 2, dtype=torch.bool), [[1, 2]], torch.zeros(1, 0).long()],
+)
+def test_a_prompt_is_a_row_of_whole_numbers(model, bad):
+    for call in (most_probable_continuation, greedy_continuation, sequence_log_probability):
+        with pytest.raises(ValueError, match=r"must be a tensor of int64|L ≥ 1, not \[1, 0\]"):
+            call(model, bad, [1] if call is sequence_log_probability else 1)
+
+
+@pytest.mark.parametrize("bad", [[1.5], [True], ["a"], [[1]], {1, 2}, b"ab", "ab", None, 5])
+def test_a_continuation_is_a_row_of_whole_numbers(model, bad):
+    with pytest.raises(ValueError, match=r"must be a whole number, not|is a row of ids, not"):
+        sequence_log_probability(model, prompt(3), bad)
+
+
+def test_an_id_beyond_any_integer_type_is_named(model):
+    with pytest.raises(ValueError, match=f"token id {10**30} is not"):
+        sequence_log_probability(model, prompt(3), [10**30])
+
+
+@pytest.mark.parametrize("logit", [math.nan, math.inf, -math.inf])
+def test_logits_that_give_no_probabilities_are_refused(logit):
+    model, ids = small(0), prompt(3)
+    model.lm_head.register_forward_hook(lambda *call: torch.full_like(call[2], logit))
+    for call in (most_probable_continuation, greedy_continuation, sequence_log_probability):
+        with pytest.raises(ValueError, match="the logits give no probabilities"):
+            call(model, ids, [1] if call is sequence_log_probability else 1)
+
+
+def test_a_vocabulary_of_one_leaves_no_choice():
+    model = tiny_model(vocab_size=1, eos_token_id=0, pad_token_id=0)
+    with pytest.raises(ValueError, match="2 tokens, not a vocabulary of 1"):
+        most_probable_continuation(model, torch.zeros(1, 2).long(), 1)

@@ -1,5 +1,6 @@
 """Bytes of tensors as they come and go, on sizes that are known."""
 
+import numpy as np
 import torch
 from tests.tiny import random_inputs, tiny_model
 
@@ -87,3 +88,40 @@ def test_with_the_last_row_alone_the_peak_is_in_the_last_layers_mlp(model):
     integers = 3 * 100 * 8  # ids, mask and positions: two of them were there before
     peak = kv_cache_bytes(config, 100, dtype=torch.float32) + 100 * numbers * 4
     assert peak <= memory.peak_bytes <= peak + integers
+
+
+def test_tensors_made_from_pythons_numbers_count():
+    with LiveTensors() as memory:
+        x = torch.tensor([1.0] * 256)
+        y = torch.as_tensor([1.0] * 256)
+        assert memory.live_bytes == 2 * KIB
+        del x, y
+    assert (memory.live_bytes, memory.peak_bytes) == (0, 2 * KIB)
+
+
+def test_an_array_of_numpys_is_shared_and_costs_nothing():
+    with LiveTensors() as memory:
+        x = torch.from_numpy(np.zeros(128))
+        assert (x + 1).nbytes == memory.peak_bytes == KIB
+    assert memory.live_bytes == 0
+
+
+def test_memory_that_grows_in_place_counts():
+    before = torch.zeros(16)
+    with LiveTensors() as memory:
+        out = torch.empty(0)
+        torch.add(torch.ones(1), torch.ones(256), out=out)
+        assert memory.live_bytes == KIB
+        before.resize_(16 + 256)
+        assert memory.live_bytes == 2 * KIB
+    del out, before
+    assert memory.live_bytes == 0
+
+
+def test_tensors_without_memory_of_their_own_are_left_alone():
+    with LiveTensors() as memory:
+        sparse = torch.eye(4).to_sparse()
+        result = sparse @ torch.ones(4, 1)
+        torch.zeros(256, device="meta")
+    assert result.tolist() == [[1.0]] * 4
+    assert memory.peak_bytes < KIB

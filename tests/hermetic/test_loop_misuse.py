@@ -209,3 +209,43 @@ def test_the_library_is_silently_wrong_for_the_masks_that_ours_refuses(model):
             for length in (9, 8)
         )
     assert float((right - wrong).abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("other", [{"num_key_value_heads": 4}, {"num_hidden_layers": 3}])
+def test_a_cache_of_another_model_is_refused(model, other):
+    cache = prefill(tiny_model(**other), random_inputs(3)).cache
+    with pytest.raises(ValueError, match="belongs to another"):
+        decode_step(model, torch.tensor([[1]]), cache, torch.ones(1, 4))
+    assert cached_length(cache) == 3
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_cache_of_another_batch_is_refused(model, rows):
+    ids = torch.ones(2, 3, dtype=torch.long)
+    cache = prefill(model, {"input_ids": ids, "attention_mask": ids}).cache
+    with pytest.raises(ValueError, match=rf"\[2, 2\], and the step has \[{rows}, 2\]"):
+        decode_step(model, torch.ones(rows, 1).long(), cache, torch.ones(rows, 4))
+
+
+@pytest.mark.parametrize(
+    ("token_ids", "message"),
+    [
+        (torch.tensor([[99_999]]), "token id 99999 is not among"),
+        (torch.tensor([[-1]]), "token id -1 is not among"),
+        (torch.tensor([[1.0]]), r"must be a tensor of int64 or int32, not torch\.float32"),
+        ([[1]], "must be a tensor of int64 or int32, not list"),
+    ],
+)
+def test_what_is_no_id_is_refused_in_prefill_and_in_decode(model, token_ids, message):
+    cache = prefill(model, random_inputs(3)).cache
+    with pytest.raises(ValueError, match=message):
+        decode_step(model, token_ids, cache, torch.ones(1, 4))
+    with pytest.raises(ValueError, match=message):
+        prefill(model, {"input_ids": token_ids, "attention_mask": torch.ones(1, 1)})
+    assert cached_length(cache) == 3
+
+
+def test_a_new_cache_takes_its_first_token_from_a_decode_step(model):
+    cache = DynamicCache(config=model.config)
+    step = decode_step(model, torch.tensor([[1]]), cache, torch.ones(1, 1))
+    assert cached_length(step.cache) == 1

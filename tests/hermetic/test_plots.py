@@ -1,9 +1,13 @@
 """The figures: they draw their data, on the axes they are given, and change nothing else."""
 
+import copy
+import math
+from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from matplotlib.patches import FancyArrowPatch
@@ -324,6 +328,15 @@ def test_memory_by_heads_is_in_proportion_to_kv_heads(model):
     assert ends == [4 * one, 2 * one, one]
 
 
+def test_measured_caches_are_dots_at_their_length_and_size(model):
+    measured = {4: {512: 3 * 1024**2}, 1: {512: 1024**2, 2048: 2 * 1024**2}}
+    ax = plots.plot_cache_memory_by_heads(model.config, [512, 2048], torch.bfloat16, measured)
+    dots = [(list(x), list(y)) for x, y in (line.get_data() for line in ax.lines[3:])]
+    assert dots == [([512], [3]), ([512, 2048], [1, 2])]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["512", "2K"]
+    assert "dots: measured" in ax.texts[-1].get_text()
+
+
 def test_the_mask_shows_prompt_cache_and_new_token(trace):
     ax = plots.plot_mask_growth(trace)
     rows = ax.collections[0].get_array().reshape(len(trace.steps), -1)
@@ -365,7 +378,7 @@ def test_temperature_bars_are_softmax_over_the_whole_vocabulary(trace):
     assert any(f"together: {rest:.3f}" in text.get_text() for text in ax.texts)
 
 
-@pytest.mark.parametrize("bad", [0, -1.0, float("nan")])
+@pytest.mark.parametrize("bad", [0, -1.0])
 def test_a_temperature_that_is_not_above_0_is_refused(trace, bad):
     with pytest.raises(ValueError, match=f"above 0, not {bad}"):
         plots.plot_temperature(trace.steps[0].top_k, torch.zeros(352), bad)
@@ -489,3 +502,127 @@ def test_all_logits_are_drawn_beside_cache_weights_and_one_row(model):
     sizes = (logits_bytes(config, 4096), kv_cache_bytes(config, 4096), logits_bytes(config, 1))
     ends = [line.get_ydata()[-1] * mib for line in ax.lines]
     assert ends == pytest.approx([*sizes, weight_bytes(config)])
+
+
+# --- what cannot be drawn -------------------------------------------------------------------------
+
+
+def changed(trace, **fields):
+    return replace(trace, steps=tuple(replace(step, **fields) for step in trace.steps))
+
+
+def refused(trace, config):
+    """Calls with data that is empty, too short, not finite, or impossible."""
+    nan, fp16, none = math.nan, torch.float16, replace(trace, steps=())
+    one, logits = trace.steps[0].top_k[:1], torch.zeros(352)
+    below_0, times = replace(one[0], token_id=-1), PrefillFit(0.1, 0.01, 0.001)
+    return {
+        "no candidates": lambda: plots.plot_next_tokens([]),
+        "a logit that is NaN": lambda: plots.plot_next_tokens([replace(one[0], logit=nan)]),
+        "too few predictions": lambda: plots.plot_prompt_predictions(["a", "b"], [0.5]),
+        "a probability above 1": lambda: plots.plot_prompt_predictions(["a"], [1.5]),
+        "guesses without rows": lambda: plots.plot_position_distributions(["a"], [], ["b"]),
+        "a distribution below 0": lambda: plots.plot_two_distributions(
+            ["a"], {"x": [0.1], "y": [-5]}
+        ),
+        "no tree": lambda: plots.plot_joint_tree({}),
+        "a tree without ends": lambda: plots.plot_joint_tree({"a": (0.5, {})}),
+        "a tree of NaN": lambda: plots.plot_joint_tree({"a": (nan, {"b": 0.5})}),
+        "temperature of no candidates": lambda: plots.plot_temperature([], logits, 1.0),
+        "logits that are NaN": lambda: plots.plot_temperature(one, logits * nan, 1.0),
+        "an id below 0": lambda: plots.plot_temperature([below_0], logits, 1.0),
+        "logits of a batch": lambda: plots.plot_temperature(one, logits[None], 1.0),
+        "temperature NaN": lambda: plots.plot_temperature(one, logits, nan),
+        "half a mask": lambda: plots.plot_combined_mask([1.9, 0.5]),
+        "a mask of a fraction": lambda: plots.plot_causal_mask(2.5),
+        "no steps": lambda: plots.plot_eos_probability([], []),
+        "EOS above 1": lambda: plots.plot_eos_probability([2.0], [True]),
+        "EOS that is NaN": lambda: plots.plot_eos_probability([nan], [True]),
+        "nobody asks": lambda: plots.plot_query_meets_keys(()),
+        "no parts": lambda: plots.plot_memory_parts({}, {}),
+        "bytes that are NaN": lambda: plots.plot_memory_parts({"w": nan}, {"w": 1}),
+        "logits of no length": lambda: plots.plot_logits_memory(config, []),
+        "logits of length −1": lambda: plots.plot_logits_memory(config, [-1]),
+        "work of no length": lambda: plots.plot_prefill_flops(config, []),
+        "work of length −1": lambda: plots.plot_prefill_flops(config, [-1]),
+        "heads of no length": lambda: plots.plot_cache_memory_by_heads(config, [], fp16),
+        "heads of length −1": lambda: plots.plot_cache_memory_by_heads(config, [-1], fp16),
+        "a batch below 0": lambda: plots.plot_cache_to_32k(config, fp16, (-1,)),
+        "memory at −1": lambda: plots.plot_memory_at(config, -1, 1, fp16),
+        "a run without time": lambda: plots.plot_timeline(none),
+        "a run of NaN": lambda: plots.plot_timeline(changed(trace, seconds=nan)),
+        "no growth": lambda: plots.plot_cache_growth(none, 1),
+        "no bytes a token": lambda: plots.plot_cache_growth(trace, 0),
+        "no mask": lambda: plots.plot_mask_growth(none),
+        "no margins": lambda: plots.plot_margins(none, 0.1),
+        "one candidate": lambda: plots.plot_margins(changed(trace, top_k=one), 0.1),
+        "no bound": lambda: plots.plot_margins(trace, nan),
+        "no work": lambda: plots.plot_work([], []),
+        "work of half the forwards": lambda: plots.plot_work([6, 7], [6]),
+        "no total": lambda: plots.plot_total_work([], []),
+        "nothing measured": lambda: plots.plot_measured_growth([], []),
+        "half measured": lambda: plots.plot_measured_growth([1, 2], [1]),
+        "no layout": lambda: plots.plot_bit_layout([]),
+        "no ranges": lambda: plots.plot_number_ranges([]),
+        "the range of codes": lambda: plots.plot_number_ranges([FORMATS["INT8"]]),
+        "no number line": lambda: plots.plot_number_line([], 1.0, 2.0),
+        "a line of codes": lambda: plots.plot_number_line([FORMATS["INT8"]], 1.0, 2.0),
+        "an endless line": lambda: plots.plot_number_line([FORMATS["FP16"]], 1.0, math.inf),
+        "a value off the line": lambda: plots.plot_number_line([FORMATS["FP16"]], 1.0, 2.0, [5.0]),
+        "one time of prefill": lambda: plots.plot_prefill_time([5], [0.1], times),
+        "a fit of NaN": lambda: plots.plot_prefill_time([5, 6], [0.1, 0.2], PrefillFit(nan, 0, 0)),
+        "no time of decode": lambda: plots.plot_decode_time([], [], LineFit(0.1, 0.01)),
+        "no TTFT": lambda: plots.plot_ttft_tpot([], [], []),
+        "a TTFT of NaN": lambda: plots.plot_ttft_tpot([5, 6], [nan, 0.1], [0.1, 0.1]),
+    }
+
+
+def test_what_cannot_be_drawn_is_refused_in_one_line_before_a_figure_is_opened(trace, model):
+    for name, draw in refused(trace, model.config).items():
+        with pytest.raises(ValueError, match=r"^[^\n]+$"):
+            assert draw() is None, f"{name} was drawn"
+        assert plt.get_fignums() == [], name
+
+
+def test_uneven_heads_are_refused_before_a_figure_is_opened(model):
+    uneven = copy.deepcopy(model.config)
+    uneven.num_key_value_heads = 3
+    with pytest.raises(ValueError, match="4 query heads cannot be shared out"):
+        plots.plot_head_map(uneven)
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("temperature", [1e-40, 1e-300])
+def test_next_to_temperature_0_the_best_token_has_all(trace, temperature):
+    ids = [candidate.token_id for candidate in trace.steps[0].top_k]
+    logits = torch.zeros(352)
+    logits[ids[0]] = 1.0
+    ax = plots.plot_temperature(trace.steps[0].top_k, logits, temperature)
+    assert [bar.get_width() for bar in ax.containers[0]] == [1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_any_token_can_meet_the_keys():
+    ax = plots.plot_query_meets_keys([*"}{^%#$_\\\0", "今", "a b", "\\frac", "A"])
+    ax.figure.canvas.draw()  # a formula is read when it is drawn
+    assert "$Q_{A}$" in {text.get_text() for text in ax.texts}
+
+
+def test_a_mask_takes_numpys_and_tensors_numbers():
+    for length in (np.int64(3), torch.tensor(3)):
+        assert len(plots.plot_causal_mask(length).get_yticks()) == 3
+
+
+def test_a_run_of_one_token_has_no_dot_for_tpot():
+    ax = plots.plot_ttft_tpot([5, 50], [0.1, 0.6], [None, 0.09])
+    assert [list(line.get_ydata()) for line in ax.lines] == [[100, 600], [90]]
+
+
+def test_nothing_at_all_is_drawn_as_nothing():
+    assert plots.plot_memory_parts({"w": 0}, {"w": 0}).get_xlim()[1] > 0
+    assert plots.plot_decode_time([5], [0.0], LineFit(0.0, 0.0)).get_ylim()[1] > 0
+
+
+def test_the_work_of_a_very_long_prompt_is_drawn(model):
+    ax = plots.plot_prefill_flops(model.config, [0, 10**12])
+    expected = prefill_flops(model.config, 10**12) / 1e12
+    assert top_edge(ax.collections[1], 10**12) == pytest.approx(expected)

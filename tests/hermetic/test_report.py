@@ -3,9 +3,11 @@
 import json
 
 import pytest
+import torch
 from tests.tiny import tiny_tokenizer
 
-from inside_generate import generate, render_chat, report
+from inside_generate import cached_length, generate, prefill, render_chat, report
+from inside_generate.loop import cached_keys_and_values
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,22 @@ def test_shapes_of_inputs_outputs_and_last_logits_are_shown(shown):
     length, vocabulary = len(trace.prompt_ids), model.config.vocab_size
     for shape in ([1, length], [1, length, vocabulary], [1, vocabulary]):
         assert str(shape) in text
+
+
+def test_the_outputs_of_prefill_are_shown_with_their_numbers(shown):
+    text, trace, _, model = shown
+    ids = torch.tensor([trace.prompt_ids])
+    step = prefill(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, True)
+    keys, _ = cached_keys_and_values(step.cache, 0)
+    lines = text[text.index("── prefill: outputs") : text.index("── top 5")].splitlines()
+    names = ["output", "logits", "first row", "last logits", "KV cache", "layer 0 keys"]
+    assert all(line.startswith(name) for name, line in zip(names, lines[1:-1], strict=True))
+    assert lines[1].endswith("CausalLMOutputWithPast")
+    for line, row in ((lines[3], step.all_logits[0, 0]), (lines[4], step.logits[0])):
+        assert f"[{round(row[0].item(), 3)}, " in line
+        assert f", {round(row[-1].item(), 3)}]" in line
+    assert f"{cached_length(step.cache)} tokens in" in lines[5]
+    assert str(list(keys.shape)) in lines[6]
 
 
 def test_the_five_best_and_the_choice_are_shown(shown):

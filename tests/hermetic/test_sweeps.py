@@ -7,6 +7,7 @@ import torch
 from tests.tiny import tiny_model
 
 from inside_generate import sweeps
+from inside_generate.flops import layer_matrix_numbers
 from inside_generate.sweeps import (
     decode_seconds,
     fit_line,
@@ -15,6 +16,7 @@ from inside_generate.sweeps import (
     medians,
     prefill_seconds,
     time_in_turn,
+    with_few_layers,
 )
 
 
@@ -137,7 +139,7 @@ def stand_in_for(config, device, **changes):
 def test_lengths_fit_the_models_positions_with_room_for_the_step(model):
     window = model.config.max_position_embeddings
     lengths = lengths_for(model)
-    assert max(lengths.prefill) <= window
+    assert max(*lengths.prefill, *lengths.few_layers) <= window
     assert lengths.context[-1] == window - 1
     assert lengths.batch == 1
 
@@ -149,3 +151,68 @@ def test_a_gpu_gets_longer_prompts_and_as_many_rows_as_fit(model, monkeypatch):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 0))
         assert lengths_for(gpu).batch == rows
     assert lengths_for(gpu).prefill[-1] == lengths_for(gpu).context[-1] == 16_384
+    assert lengths_for(gpu).few_layers == lengths_for(gpu).prefill
+
+
+def test_few_layers_are_like_those_of_the_model_and_the_model_is_left_alone(model):
+    layers = model.config.num_hidden_layers
+    small = with_few_layers(model, 1)
+    assert (small.config.num_hidden_layers, small.config.vocab_size) == (1, 1024)
+    assert layer_matrix_numbers(small.config) == layer_matrix_numbers(model.config)
+    assert (small.dtype, small.device, small.training) == (model.dtype, model.device, False)
+    assert prefill_seconds(small, (3,), repeats=1).keys() == {3}
+    assert model.config.num_hidden_layers == layers
+
+
+@pytest.mark.parametrize("window", [9, 20, 63, 100])
+def test_a_small_window_has_lengths_that_differ_and_are_enough_for_the_fits(model, window):
+    lengths = lengths_for(stand_in_for(model.config, "cpu", max_position_embeddings=window))
+    for some in (lengths.prefill, lengths.few_layers, lengths.context):
+        assert 0 < min(some) <= max(some) <= window
+        assert len(some) == len(set(some)) >= 3
+
+
+def test_a_window_that_is_too_small_to_measure_is_named(model):
+    with pytest.raises(ValueError, match="at least 9 positions, and the model has 8"):
+        lengths_for(stand_in_for(model.config, "cpu", max_position_embeddings=8))
+
+
+# --- what cannot be measured or fitted ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("repeats", [-1, 1.5, True, None, "2"])
+def test_repeats_are_a_count(clock, repeats):
+    with pytest.raises(ValueError, match=f"repeats must be .* at least 1, not {repeats!r}"):
+        time_in_turn({1: lambda: None}, repeats, clock)
+
+
+@pytest.mark.parametrize("length", [0, -1, 1.5, True, "a"])
+def test_lengths_are_counts(model, clock, length):
+    for sweep in (prefill_seconds, decode_seconds):
+        with pytest.raises(ValueError, match=f"length must be .* at least 1, not {length!r}"):
+            sweep(model, [length], 1, clock=clock)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1.0, "a", None])
+def test_a_reading_that_is_no_time_is_refused(bad, capfd):
+    for call in (
+        lambda: fit_line([1, 2, 3], [1.0, bad, 2.0]),
+        lambda: fit_prefill([1, 2, 3], [1.0, bad, 2.0]),
+        lambda: fit_line([1, bad, 3], [1.0, 1.5, 2.0]),
+        lambda: medians({5: [1.0, bad, 2.0]}),
+    ):
+        with pytest.raises(ValueError, match=r"(seconds|lengths|readings) must be"):
+            call()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_time_of_0_has_no_relative_distance():
+    with pytest.raises(ValueError, match=r"above 0, not 0\.0"):
+        fit_prefill([1, 2, 3], [0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="readings: at least 1 needed"):
+        medians({5: []})
+
+
+def test_a_fit_of_tensors_is_made_of_plain_numbers():
+    fit = fit_prefill(torch.tensor([1, 2, 4]), torch.tensor([1.0, 2.0, 4.0]))
+    assert {type(part) for part in fit.parts(1.0)} == {float}

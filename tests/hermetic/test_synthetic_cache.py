@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from tests.tiny import random_inputs
+from tests.tiny import WINDOW, random_inputs
+from transformers import MistralConfig, MistralForCausalLM
 
 from inside_generate import (
     cached_keys_and_values,
@@ -50,3 +51,43 @@ def test_dropping_the_last_tokens_leaves_the_first_ones_as_they_were(model):
 def test_a_length_that_is_no_count_is_refused(model, length):
     with pytest.raises(ValueError, match="whole number of at least 1"):
         synthetic_cache(model, length)
+
+
+@pytest.mark.parametrize("batch", [0, -1, 1.5, True, None])
+def test_a_batch_that_is_no_count_is_refused(model, batch):
+    with pytest.raises(ValueError, match=f"batch must be .* at least 1, not {batch!r}"):
+        synthetic_cache(model, 3, batch)
+
+
+def test_a_length_beyond_the_window_is_refused(model):
+    with pytest.raises(ValueError, match=f"{WINDOW + 1} tokens are more than"):
+        synthetic_cache(model, WINDOW + 1)
+
+
+def test_a_cache_that_forgets_is_refused():
+    config = MistralConfig(
+        vocab_size=9,
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        sliding_window=4,
+    )
+    with pytest.raises(ValueError, match="sliding window"):
+        synthetic_cache(MistralForCausalLM(config).eval(), 10)
+
+
+@pytest.mark.parametrize("tokens", [0, -1, 1.5, True, None])
+def test_dropping_what_is_no_count_is_refused(model, tokens):
+    cache = synthetic_cache(model, 5)
+    with pytest.raises(ValueError, match=f"tokens must be .* at least 1, not {tokens!r}"):
+        drop_last(cache, tokens)
+    assert cached_length(cache) == 5
+
+
+def test_more_tokens_than_there_are_cannot_be_dropped(model):
+    cache = synthetic_cache(model, 5)
+    with pytest.raises(ValueError, match="holds 5 tokens, 6 cannot go"):
+        drop_last(cache, 6)
+    assert cached_length(cache) == 5

@@ -123,3 +123,37 @@ def test_where_there_is_no_html_the_row_is_plain_text(tokenizer):
     assert strip._repr_html_() == strip.html
     assert repr(token_strip([])) == ""
     assert page([]).texts("bdi") == []
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        "\ud800",
+        "\ufffe",
+        "\u0378",
+        "\ufe0f",
+        "\u034f",
+        "\u17b4",
+        "\u3164",
+        "\u115f",
+        "\uffa0",
+        "\u2800",
+    ],
+    ids=ascii,
+)
+def test_what_is_blank_or_half_a_character_is_written_as_its_number(character):
+    strip = token_strip([f"a{character}"])
+    assert page([f"a{character}"]).texts("bdi") == [f"aU+{ord(character):04X}"]
+    strip.html.encode()  # a page is a file
+
+
+@pytest.mark.parametrize("bad", [b"a", None, 7])
+def test_a_piece_that_is_no_text_is_named(bad):
+    with pytest.raises(ValueError, match=f"a Piece or a string, not {bad!r}"):
+        token_strip(["a", bad])
+
+
+@pytest.mark.parametrize("bad", [1.7, True, "1", float("nan")])
+def test_an_id_that_is_no_whole_number_is_named(bad):
+    with pytest.raises(ValueError, match=f"an id must be a whole number, not {bad!r}"):
+        token_strip(["a", "b"], ids=[1, bad])

@@ -1,6 +1,8 @@
 """What an id stands for: bytes that add up to the text, and characters cut where tokens are."""
 
+import numpy as np
 import pytest
+import torch
 from tests.contents import ORDINARY
 from tokenizers import pre_tokenizers, processors
 
@@ -93,3 +95,18 @@ def test_a_tokenizer_that_is_not_byte_level_is_named(tokenizer):
     tokenizer.convert_ids_to_tokens = lambda token_id: "▁soup"
     with pytest.raises(ValueError, match="'▁soup' holds '▁': this tokenizer is not byte-level"):
         piece(tokenizer, 0)
+
+
+def test_an_id_may_be_numpys_or_a_tensors(tokenizer):
+    for token_id in (np.int64(3), torch.tensor(3)):
+        found = piece(tokenizer, token_id)
+        assert found == piece(tokenizer, 3)
+        assert type(found.token_id) is int
+        assert token_bytes(tokenizer, token_id) == token_bytes(tokenizer, 3)
+
+
+@pytest.mark.parametrize("token_id", [1.0, "a", True, None, [1]])
+def test_an_id_that_is_no_whole_number_is_named(tokenizer, token_id):
+    for call in (piece, token_bytes):
+        with pytest.raises(ValueError, match="token_id must be a whole number, not"):
+            call(tokenizer, token_id)

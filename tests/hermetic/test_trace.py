@@ -128,3 +128,17 @@ def test_the_text_of_a_run_joins_characters_that_are_spread_over_ids(model, toke
     trace = generate(model, tokenizer, "soup", sampler=lambda _: torch.tensor([next(said)]))
     assert trace.text == wanted
     assert "".join(step.text for step in trace.steps) != wanted
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, True, None])
+def test_the_number_of_candidates_is_a_count(tokenizer, k):
+    with pytest.raises(ValueError, match=f"k must be .* at least 1, not {k!r}"):
+        top_candidates(tokenizer, torch.ones(4), k)
+
+
+@pytest.mark.parametrize(
+    ("logits", "found"), [(torch.ones(1, 4), "1, 4"), (torch.ones(0), "0"), ([1.0], "'list'")]
+)
+def test_candidates_come_from_one_row_of_logits(tokenizer, logits, found):
+    with pytest.raises(ValueError, match=rf"one row of a tensor, .* not \[{found}\]"):
+        top_candidates(tokenizer, logits)

@@ -198,3 +198,8 @@ def _reordered(reference: tuple[Scored, ...], theirs: Mapping[int, float]) -> tu
         for high, low in pairwise(shared)
         if theirs[high.token_id] < theirs[low.token_id]
     )
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 token", "2 tokens"."""
+    return f"{number} {noun}" + "s" * (number != 1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from inside_generate.comparing.near_ties import (
     TopKDifference,
     compare_top_k,
+    counted,
     explain_choice,
     named,
     two_best,
@@ -23,9 +24,7 @@ from inside_generate.comparing.run_file import Run, RunStep
 class Finding:
     """One place where two runs part."""
 
-    where: (
-        str  # "prompt", "prefill", "decode", "end", or "file" for a file that is faulty in itself
-    )
+    where: str  # "prompt", "prefill", "decode", "end"; "file" for one that is faulty in itself
     step: int | None  # number of the generated token, from 1
     lines: tuple[str, ...]  # what differs, then what that means
     near_tie: bool | None = None  # whether rounding explains it; None where that is not known
@@ -61,7 +60,7 @@ class Walk:
         index = first_difference(ours, theirs)
         if index is not None:
             return [self._other_prompt(index, ours, theirs, texts)]
-        self.agreed.append(f"{len(ours)} prompt ids")
+        self.agreed.append(counted(len(ours), "prompt id"))
         self.remarks += [texts] if texts else []
         return []
 
@@ -192,11 +191,12 @@ class Walk:
         self.remarks += [f"token {number}: near tie, {tie}" for tie in difference.near_ties]
 
     def _count(self, tokens: int, with_logits: int) -> None:
-        self.agreed.append(f"{tokens} generated ids")
+        self.agreed.append(counted(tokens, "generated id"))
         if with_logits:
-            self.agreed.append(f"the logits of {with_logits} tokens")
+            self.agreed.append(f"the logits of {counted(with_logits, 'token')}")
         if missing := tokens - with_logits:
-            self.not_compared.append(f"the logits of {missing} tokens (not in both files)")
+            tokens_left = counted(missing, "token")
+            self.not_compared.append(f"the logits of {tokens_left} (not in both files)")
 
     def _sizes(self, number: int, our: RunStep, their: RunStep) -> None:
         """Remark on the first token at which shape, mask or cache differ: a likely cause."""

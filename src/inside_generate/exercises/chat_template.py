@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from inside_generate.exercises.checking import (
     answer,
     attempt,
     check_table,
+    shown,
     whole_numbers,
 )
 
@@ -32,7 +34,13 @@ def check_turn_starts(function: Any) -> str:
     """Check ``function(messages)``: how many turns the rendered text begins."""
     return _check_conversations(
         function,
-        [[USER], [SYSTEM, USER], [USER, ASSISTANT, USER], [SYSTEM, USER, ASSISTANT, USER]],
+        [
+            [USER],
+            [SYSTEM, USER],
+            [USER, ASSISTANT, USER],
+            [SYSTEM, USER, ASSISTANT, USER],
+            [USER, SYSTEM, USER],
+        ],
         lambda turns: len(turns) + (turns[0]["role"] != "system") + 1,
         {
             "where there is no system message the template writes one": (
@@ -45,6 +53,9 @@ def check_turn_starts(function: Any) -> str:
                 lambda turns: len(turns) + (turns[0]["role"] != "system")
             ),
             "those are the messages; the template writes more than they say": len,
+            "a system message further down does not keep the default away: the first one counts": (
+                lambda turns: len(turns) + (SYSTEM not in turns) + 1
+            ),
         },
     )
 
@@ -53,7 +64,11 @@ def check_render(function: Any) -> str:
     """Check ``function(messages)``: the text of a conversation that has a system message."""
     return _check_conversations(
         function,
-        [[SYSTEM, USER], [SYSTEM, USER, ASSISTANT, {"role": "user", "content": "two\nlines"}]],
+        [
+            [SYSTEM, USER],
+            [SYSTEM, USER, ASSISTANT, {"role": "user", "content": "two\nlines"}],
+            [SYSTEM, {"role": "user", "content": "  soup "}],
+        ],
         _render,
         {
             "the text ends after the last turn: where does the assistant's begin?": (
@@ -70,6 +85,9 @@ def check_render(function: Any) -> str:
             ),
             "between the role and the content stands a new line, not a space": (
                 lambda turns: _turns(turns, after_role=" ") + f"{START}assistant\n"
+            ),
+            "a content is written as it is, with the spaces around it": (
+                lambda turns: _render([{**t, "content": t["content"].strip()} for t in turns])
             ),
             "each turn ends with a new line, after its closing token": (
                 lambda turns: _turns(turns, after_end="") + f"{START}assistant\n"
@@ -114,12 +132,11 @@ def check_two_steps(function: Any) -> str:
     """Check ``function(tokenizer, messages)``: ids, on a tokenizer that would add a BOS token."""
     if function is ...:
         return UNTRIED
-    tokenizer = _tokenizer_with_bos()
     for turns in ([USER], [USER, ASSISTANT, USER]):
-        result, error = attempt(function, tokenizer, copy.deepcopy(turns))
+        result, error = attempt(function, _tokenizer_with_bos(), copy.deepcopy(turns))
         if result is ...:
             return UNTRIED
-        hint = error or _two_steps_hint(result, tokenizer, turns)
+        hint = error or _two_steps_hint(result, _tokenizer_with_bos(), turns)
         if hint:
             return answer(hint)
     return RIGHT
@@ -138,7 +155,8 @@ def _two_steps_hint(
         return "this tokenizer's BOS stands there twice: the template has written it already"
     if found == closed:
         return "the assistant's turn is not opened: where is the generation prompt?"
-    return None if found == opened else f"for {turns} the ids are {opened}, you return {found}"
+    yours = shown(found)
+    return None if found == opened else f"for {turns} the ids are {opened}, you return {yours}"
 
 
 def _tokenizer_with_bos() -> PreTrainedTokenizerBase:
@@ -165,14 +183,18 @@ def check_spells_control_token(function: Any, tokenizer: PreTrainedTokenizerBase
     known = [token for token in control_tokens(tokenizer) if token.strip()]
     cases = {("soup and bread",): False}
     cases |= {(f"soup{token}bread",): True for token in known}
-    cases |= {("a < b and c > d",): False, ("a <| b |> c",): False}
+    none = ("a < b and c > d", "a <| b |> c", "soup <b>and</b> bread", "soup <|and|> bread")
+    cases |= {(text,): False for text in none if not _holds_any(text, known)}
     cases |= {(token[1:],): False for token in known if not _holds_any(token[1:], known)}
     return check_table(
-        lambda text: function(tokenizer, text) if callable(function) else function,
+        (lambda text: function(tokenizer, text)) if callable(function) else function,
         cases,
         {
             "a bracket is no control token yet; the whole string has to be there": (
                 lambda text: "<" in text
+            ),
+            "not each word between brackets is one: what does the tokenizer say it knows?": (
+                lambda text: re.search(r"<[^<> ]+>", text) is not None
             ),
             "`<|` is no control token yet; the whole string has to be there": (
                 lambda text: "<|" in text

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
-from inside_generate.exercises.checking import RIGHT, UNTRIED, answer, attempt, check_table
+from inside_generate.exercises.checking import (
+    RIGHT,
+    UNTRIED,
+    answer,
+    attempt,
+    check_table,
+    number,
+    plain,
+    shortened,
+    shown,
+)
 
 Tree = Mapping[str, tuple[float, Mapping[str, float]]]
 
@@ -30,7 +41,7 @@ def check_argmax(function: Any) -> str:
     """Check ``function(scores)``: the index of the highest score, the first one of equals."""
     rows = ((0.5, 3.0, -1.0), (2.0, 5.0, 1.0, 5.0), (-3.0, -1.5, -2.0), (4.5,), (9.0, 1.0))
     return check_table(
-        _with_plain_results(function),
+        function,
         {(row,): row.index(max(row)) for row in rows},
         {
             "that is the highest score itself; the model's next input is its index": max,
@@ -51,14 +62,14 @@ def check_best_pair(function: Any) -> str:
         return UNTRIED
     results = []
     for tree in TREES:
-        result, error = attempt(function, tree)
+        result, error = attempt(function, copy.deepcopy(tree))
         if result is ...:
             return UNTRIED
         if error:
             return answer(error)
         pair = _pair(result)
         if pair is None:
-            return answer(f"return ((first, second), probability), not {result!r}")
+            return answer(f"return ((first, second), probability), not {shown(result)}")
         results.append(pair)
     return answer(_pair_hint(results))
 
@@ -71,7 +82,8 @@ def _pair_hint(results: list[tuple[str, str, float]]) -> str | None:
         return "you compare the second probabilities alone; how probable is it to get there?"
     for tree, (first, second, probability) in zip(TREES, results, strict=True):
         if (first, second) != _path(tree, _joint):
-            return f"there is a pair more probable than {first} {second} in {dict(tree)}"
+            named = shortened(f"{first} {second}")
+            return f"there is a pair more probable than {named} in {dict(tree)}"
         if not math.isclose(probability, _joint(tree, first, second), rel_tol=1e-6):
             return f"{first} {second} it is, but {probability} is not the product along its path"
     return None
@@ -91,7 +103,7 @@ def check_tried(function: Any) -> str:
         ((0.9,), (0.5,)): 1,
     }
     return check_table(
-        _with_plain_results(function),
+        function,
         cases,
         {
             "one too many: a first token that cannot win need not be tried": (
@@ -119,12 +131,12 @@ def check_log_probability(function: Any) -> str:
         generator = torch.Generator().manual_seed(length)
         logits = 2 * torch.randn(1, length + count, 7, generator=generator)
         ids = torch.randint(0, 7, (1, length + count), generator=generator)
-        result, error = attempt(function, logits, ids, length)
+        result, error = attempt(function, logits.clone(), ids.clone(), length)
         if result is ...:
             return UNTRIED
-        found = _real(result)
+        found = number(result)
         if error or found is None:
-            return answer(error or f"return one number, not {result!r}")
+            return answer(error or f"return one number, not {shown(result)}")
         if hint := _log_probability_hint(found, logits, ids, length):
             return answer(hint)
     return RIGHT
@@ -157,32 +169,16 @@ def _log_probability_hint(
 # --- details --------------------------------------------------------------------------------------
 
 
-def _with_plain_results(function: Any) -> Any:
-    """Return the function with tensors and arrays in its results turned into numbers or lists."""
-    if not callable(function):
-        return function
-
-    def plain(*arguments: Any) -> Any:
-        result = function(*arguments)
-        return result.tolist() if hasattr(result, "tolist") else result
-
-    return plain
-
-
-def _real(result: Any) -> float | None:
-    try:
-        return float(result)
-    except (TypeError, ValueError, RuntimeError):
-        return None
-
-
 def _pair(result: Any) -> tuple[str, str, float] | None:
     try:
-        (first, second), probability = result
-    except (TypeError, ValueError):
+        pair, probability = plain(result)
+        first, second = pair
+    except Exception:  # the value's own code may raise anything
         return None
-    number = _real(probability)
-    return None if number is None else (str(first), str(second), number)
+    joint = number(probability)
+    if joint is None or not all(isinstance(part, str) for part in (first, second)):
+        return None
+    return None if isinstance(pair, str) else (first, second, joint)
 
 
 def _path(tree: Tree, score: Callable[[Tree, str, str], Any]) -> tuple[str, str]:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import PreTrainedModel, Qwen2Config, Qwen2ForCausalLM
 
-from inside_generate.exercises.checking import RIGHT, UNTRIED, answer, attempt, check_table
+from inside_generate.exercises.checking import (
+    RIGHT,
+    UNTRIED,
+    answer,
+    attempt,
+    check_table,
+    real_tensor,
+    shown,
+    truth,
+)
 
+CAUSAL = "a causal model"
 LENGTH = 6  # tokens of the prompt on which the models are tried
 
 
@@ -56,11 +67,12 @@ def _attention_hint(function: Any, length: int, size: int) -> str | None:
     result, error = attempt(function, q.clone(), keys.clone(), values.clone())
     if result is ...:
         return UNTRIED
-    if error or not isinstance(result, torch.Tensor):
-        return error or f"return a tensor, not {result!r}"
-    if result.shape != (size,):
+    found = real_tensor(result)
+    if error or found is None:
+        return error or f"return a tensor, not {shown(result)}"
+    if found.shape != (size,):
         return f"the mixture of {length} values of size {size} has shape [{size}], yours " + str(
-            list(result.shape)
+            list(found.shape)
         )
     scores = keys @ q
     mistakes = {
@@ -75,20 +87,22 @@ def _attention_hint(function: Any, length: int, size: int) -> str | None:
         "you mix the keys; they are only compared": (scores / size**0.5).softmax(-1) @ keys,
     }
     right = scaled_dot_product_attention(q[None], keys, values)[0]
-    return _hint(result, right, mistakes)
+    return _hint(found, right, mistakes)
 
 
 def _hint(
     result: torch.Tensor, right: torch.Tensor, mistakes: dict[str, torch.Tensor]
 ) -> str | None:
     """Return nothing where the result is right, else the known mistake that gives the same."""
-    result = result.float()
-    if torch.allclose(result, right, atol=1e-4):
+    rounding = torch.finfo(result.dtype).eps if result.is_floating_point() else 0.0
+    near = max(1e-4, 2 * rounding * float(right.abs().max()))
+    off = (result.double() - right.double()).abs().max()
+    if off <= near:
         return None
     for hint, wrong in mistakes.items():
-        if torch.allclose(result, wrong, atol=1e-4):
+        if (result.double() - wrong.double()).abs().max() <= near:
             return hint
-    return f"your mixture is off by {(result - right).abs().max():.3f}"
+    return f"your mixture is off by {off:.3f}"
 
 
 def check_reusable(function: Any) -> str:
@@ -121,28 +135,36 @@ def check_reusable(function: Any) -> str:
 def check_past_is_safe(function: Any) -> str:
     """Check ``function(model, ids)``: whether the last token leaves the past's K and V alone.
 
-    It is tried on tiny random models: a causal one, one in which all tokens see each other, and
-    one whose values alone, in its only layer, know the whole text.
+    It is tried on tiny random models: a causal one, one in which all tokens see each other, one
+    whose values alone, in its only layer, know the whole text, and two in which the keys or the
+    values of the first of two layers do, and nothing after it.
     """
     if function is ...:
         return UNTRIED
-    cases = {
-        "a causal model": (_tiny(layers=2), True),
-        "a model in which every token sees every other": (_see_everything(_tiny(layers=2)), False),
-        "a model whose values, not its keys, know the whole text": (_leak(_tiny(layers=1)), False),
-    }
     ids = torch.arange(LENGTH)[None]  # [1, L]
-    for name, (model, right) in cases.items():
+    for name, model in _models():
+        right = name == CAUSAL
         result, error = attempt(function, model, ids.clone())
         if result is ...:
             return UNTRIED
         if error:
             return answer(error)
-        if not isinstance(result, bool):
-            return answer(f"return True or False, not {result!r}")
-        if result != right:
+        if truth(result) is None:
+            return answer(f"return True or False, not {shown(result)}")
+        if truth(result) != right:
             return answer(f"for {name} the answer is {right}: " + _where_to_look(right))
     return RIGHT
+
+
+def _models() -> Iterator[tuple[str, PreTrainedModel]]:
+    """Yield models with what is special about each; only the first one keeps the past safe."""
+    yield CAUSAL, _tiny(layers=2)
+    yield "a model in which every token sees every other", _see_everything(_tiny(layers=2))
+    knows = "know the whole text"
+    yield f"a model whose values, not its keys, {knows}", _leak(_tiny(layers=1), "v_proj")
+    for projection, part in (("k_proj", "keys"), ("v_proj", "values")):
+        name = f"a model in which only the first layer's {part} {knows}"
+        yield name, _leak(_tiny(layers=2), projection)
 
 
 def _where_to_look(right: bool) -> str:
@@ -180,10 +202,14 @@ def _see_everything(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
-def _leak(model: PreTrainedModel) -> PreTrainedModel:
-    """Return the model with the mean over all positions added to every value."""
-    for layer in model.base_model.layers:
-        layer.self_attn.v_proj.register_forward_hook(
-            lambda _module, _inputs, values: values + values.mean(dim=1, keepdim=True)
-        )
+def _leak(model: PreTrainedModel, projection: str) -> PreTrainedModel:
+    """Return the model with the mean over all positions added to its first layer's keys or values.
+
+    Layers after it notice nothing: what the first layer's attention gives is multiplied by 0.
+    """
+    attention = model.base_model.layers[0].self_attn
+    getattr(attention, projection).register_forward_hook(
+        lambda _module, _inputs, made: made + made.mean(dim=1, keepdim=True)
+    )
+    torch.nn.init.zeros_(attention.o_proj.weight)
     return model

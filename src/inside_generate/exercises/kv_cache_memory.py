@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,8 @@ from inside_generate.exercises.checking import (
     answer,
     attempt,
     check_table,
-    whole_numbers,
+    number,
+    shown,
 )
 
 
@@ -97,14 +99,14 @@ def check_kv_bytes(function: Any) -> str:
         return UNTRIED
     for says, config, numbers in _configs():
         for length, batch, itemsize in ((17, 3, 2), (5, 1, 4)):
-            result, error = attempt(function, config, length, batch, itemsize)
+            result, error = attempt(function, copy.copy(config), length, batch, itemsize)
             if result is ...:
                 return UNTRIED
             where = f"for a config that {says}, "
             if error:
                 return answer(where + error)
             right = numbers * length * batch * itemsize
-            if whole_numbers(result) != [right] or result != right:
+            if number(result) != right:
                 return answer(where + _where_to_look(result, right))
     return RIGHT
 
@@ -134,8 +136,8 @@ def _configs() -> list[tuple[str, Any, int]]:
 
 
 def _where_to_look(result: Any, right: int) -> str:
-    if result == 3 * right:
-        return f"{result!r} is three times too much: KV heads count, not query heads"
-    if result == right / 2:
+    if number(result) == 3 * right:
+        return f"{shown(result)} is three times too much: KV heads count, not query heads"
+    if number(result) == right / 2:
         return "keys and values are two tensors"
-    return f"the bytes are {right}, you return {result!r}"
+    return f"the bytes are {right}, you return {shown(result)}"

@@ -7,7 +7,16 @@ from typing import Any
 
 import torch
 
-from inside_generate.exercises.checking import RIGHT, UNTRIED, answer, attempt, check_table
+from inside_generate.exercises.checking import (
+    RIGHT,
+    UNTRIED,
+    answer,
+    attempt,
+    check_table,
+    number,
+    real_tensor,
+    shown,
+)
 from inside_generate.formats import FORMATS, quantise
 
 MATRICES = (
@@ -21,8 +30,9 @@ def check_counting_limit(value: Any) -> str:
     """Check the prediction: where adding 1 stops to change a TF32 number."""
     if value is ...:
         return UNTRIED
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return answer(f"this asks for a whole number, not for {value!r}")
+    found = number(value)
+    if found is None:
+        return answer(f"this asks for a whole number, not for {shown(value)}")
     hints = {
         2.0**10: "there the gap becomes 1, and adding 1 still works; when is the gap too wide?",
         2.0**8: "that is BF16's limit; how many mantissa bits has TF32?",
@@ -30,8 +40,8 @@ def check_counting_limit(value: Any) -> str:
         2.0**12: "there the gap is 4 already; where does it become 2?",
         FORMATS["FP16"].largest: "that is where FP16's range ends; here precision ends first",
     }
-    known = hints.get(float(value), "count the mantissa bits, and find where the gap becomes 2")
-    return answer(None if value == 2**11 else known)
+    known = hints.get(found, "count the mantissa bits, and find where the gap becomes 2")
+    return answer(None if found == 2**11 else known)
 
 
 def check_spacing(function: Any) -> str:
@@ -106,18 +116,21 @@ def check_quantise(function: Any) -> str:
 def _quantise_hint(result: Any, values: torch.Tensor) -> str | None:
     """Return what is wrong with one pair of codes and scale, or ``None``."""
     pair = isinstance(result, tuple | list) and len(result) == 2
-    if not pair or not all(isinstance(part, torch.Tensor) for part in result):
-        return "return two tensors, codes and scale"
-    codes, scale = result
+    codes, scale = (real_tensor(part) for part in result) if pair else (None, None)
+    if codes is None or scale is None:
+        return "return two tensors of real numbers, codes and scale"
     right_codes, right_scale = quantise(values)
     if codes.shape != values.shape or codes.dtype != torch.int8:
         return f"codes must be int8 {list(values.shape)}, not {codes.dtype} {list(codes.shape)}"
     if scale.shape != right_scale.shape:
         return f"one scale for each row, {list(right_scale.shape)}, not {list(scale.shape)}"
+    scale = scale.double()
     if not bool(scale.isfinite().all()) or bool((scale == 0).any()):
         return "a row of zeros must not be divided by 0"
+    if bool((scale < 0).any()):
+        return "a scale is a size, above 0; the sign is the code's"
     used = values.abs().amax(dim=-1) > 0  # a row of zeros may have any scale
-    ratio = (scale.double() / right_scale.double())[used]
+    ratio = (scale / right_scale.double())[used]
     if torch.allclose(ratio, ratio.new_full((), 127 / 128), rtol=1e-4):
         return "128 is no code of 8 bits with a sign: the largest is 127"
     if not torch.allclose(ratio, ratio.new_ones(()), rtol=1e-4):

@@ -12,6 +12,9 @@ from inside_generate.exercises.checking import (
     answer,
     attempt,
     check_table,
+    real_tensor,
+    same,
+    shown,
     whole_numbers,
 )
 
@@ -47,20 +50,26 @@ def _next_token_hint(function: Any, batch: int, length: int) -> str | None:
     logits = torch.zeros(batch, length, 7)
     best = [(row + length) % 5 + 2 for row in range(batch)]
     logits[range(batch), -1, best] = 1.0
-    logits[:, 0, 1] = 9.0  # higher than all, at a position that predicts what is known already
-    result, error = attempt(function, logits)
+    # Higher than all, at positions that predict what is known already.
+    logits[:, 0, 1], logits[:, 1:-1, 0] = 9.0, 5.0
+    result, error = attempt(function, logits.clone())
     if result is ...:
         return UNTRIED
     found = whole_numbers(result)
     if error or found is None:
-        return error or f"return ids, not {result!r}"
+        return error or f"return ids, not {shown(result)}"
     if found == [1] * batch:
         return "you took the first position; which one scores the token after the prompt?"
     if len(found) != batch:
-        return f"there are {batch} rows and so {batch} ids, but you return {found}: which axis?"
-    if torch.as_tensor(result).dim() != 1:
-        return f"one id a row, shape [{batch}], not {list(torch.as_tensor(result).shape)}"
-    return None if found == best else f"the best next tokens are {best}, you return {found}"
+        rows = f"there are {batch} rows and so {batch} ids"
+        return f"{rows}, but you return {shown(found)}: which axis?"
+    if found == [0] * batch:
+        return "a position before the last one has won; what it predicts is in the prompt already"
+    if not same(result, found):
+        table = real_tensor(result)
+        shape = shown(result) if table is None else list(table.shape)
+        return f"one id a row, shape [{batch}], not {shape}"
+    return None if found == best else f"the best next tokens are {best}, you return {shown(found)}"
 
 
 def check_most_surprising(function: Any) -> str:
@@ -73,18 +82,18 @@ def check_most_surprising(function: Any) -> str:
     # Probabilities given to the tokens that follow: low at one position.
     for given in ([0.1, 0.9, 0.8], [0.9, 0.8, 0.7, 0.05], [0.5, 0.6, 0.2, 0.9]):
         ids, logits = _prompt_with(given)
-        result, error = attempt(function, logits, ids)
+        result, error = attempt(function, logits.clone(), ids.clone())
         if result is ...:
             return UNTRIED
         found, right = whole_numbers(result), given.index(min(given)) + 1
         if error or found is None or len(found) != 1:
-            return answer(error or f"return one index, not {result!r}")
+            return answer(error or f"return one index, not {shown(result)}")
         if found[0] == right - 1:
             return answer("position i scores token i + 1: you name the position, not the token")
         if found[0] == _lowest_logit(logits, ids) + 1:
             return answer("you compare logits of different rows; probabilities can be compared")
         if found[0] != right:
-            return answer(f"you return {found[0]}; the least expected token is {right}")
+            return answer(f"you return {shown(found[0])}; the least expected token is {right}")
     return RIGHT
 
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from transformers import PreTrainedModel
 
 from inside_generate.comparing.compare import compare_runs
 from inside_generate.errors import InsideGenerateError
-from inside_generate.exercises.checking import RIGHT, UNTRIED, answer, attempt
+from inside_generate.exercises.checking import (
+    RIGHT,
+    UNTRIED,
+    answer,
+    attempt,
+    plain,
+    raised,
+    shortened,
+    shown,
+    truth,
+)
 
+MOST_KEYS = 100  # that are read from an answer
 GPU_ONLY = {"gpu_name", "peak_allocated_mib"}
 
 # What may be wrong with a run's file, and how it is put into a good one.
@@ -41,9 +53,10 @@ def check_null_keys(value: Any) -> str:
     if value is ...:
         return UNTRIED
     try:
-        named = {value} if isinstance(value, str) else set(value)
-    except TypeError:
-        return answer(f"this asks for names of keys, not for {value!r}")
+        named = {value} if isinstance(value, str) else set(islice(value, MOST_KEYS))
+        odd = sorted(map(shown, named - GPU_ONLY))
+    except Exception:  # the value's own code may raise anything
+        return answer(f"this asks for names of keys, not for {shown(value)}")
     hints = {
         "device_name": "a CPU has a name as well",
         "device": "there is always a device: 'cpu' is one",
@@ -52,8 +65,8 @@ def check_null_keys(value: Any) -> str:
         "revision": "a model from a checkpoint has one on every device",
     }
     wrong = [hint for key, hint in hints.items() if key in named]
-    if wrong or named - GPU_ONLY:
-        return answer(wrong[0] if wrong else f"not {min(named - GPU_ONLY, key=str)!r}: look again")
+    if wrong or odd:
+        return answer(wrong[0] if wrong else f"not {odd[0]}: look again")
     more = "one more: which reading comes from the GPU's allocator, or names the GPU?"
     return answer(None if named == GPU_ONLY else more)
 
@@ -62,19 +75,19 @@ def check_consistency(function: Any, record: dict[str, Any]) -> str:
     """Check ``function(record)``: whether a run's counts, shapes, ids and sizes fit together."""
     if function is ...:
         return UNTRIED
-    verdict, error = attempt(function, copy.deepcopy(record))
-    if verdict is ...:
-        return UNTRIED
-    if error or not isinstance(verdict, bool):
-        return answer(error or f"return True or False, not {verdict!r}")
-    if not verdict:
-        return answer("your function refuses a good file")
-    for fault, put_in in FAULTS.items():
-        broken = copy.deepcopy(record)
-        put_in(broken)
-        verdict, error = attempt(function, broken)
-        if error or verdict:
-            return answer(error or f"your function does not notice {fault}")
+    for fault in ("", *FAULTS):  # first a file without one
+        given = copy.deepcopy(record)
+        if fault:
+            FAULTS[fault](given)
+        verdict, error = attempt(function, given)
+        if verdict is ...:
+            return UNTRIED
+        if error or truth(verdict) is None:
+            return answer(error or f"return True or False, not {shown(verdict)}")
+        if not fault and not truth(verdict):
+            return answer("your function refuses a good file")
+        if fault and truth(verdict):
+            return answer(f"your function does not notice {fault}")
     return RIGHT
 
 
@@ -91,20 +104,27 @@ def check_own_engine(
     if result is ...:
         return UNTRIED
     if error or not isinstance(result, dict):
-        return answer(error or f"return a dict, the run's keys and values, not {result!r}")
+        return answer(error or f"return a dict, the run's keys and values, not {shown(result)}")
     needed = ("input_ids", "generated_token_ids", "top_k")
     if missing := [key for key in needed if key not in result]:
         return answer(f"the key {missing[0]!r} is missing")
-    ids = result["generated_token_ids"]
-    if isinstance(ids, Sequence) and len(ids) != count:
-        return answer(f"{count} ids were asked for, generated_token_ids holds {len(ids)}")
+    return answer(_engine_hint(result, record, count))
+
+
+def _engine_hint(result: dict[str, Any], record: dict[str, Any], count: int) -> str | None:
     try:
-        comparison = compare_runs(_first_tokens(record, count), result)
+        run = plain(result)  # tensors and arrays are as good as lists
+        ids = run["generated_token_ids"]
+        if isinstance(ids, Sequence) and len(ids) != count:
+            return f"{count} ids were asked for, generated_token_ids holds {len(ids)}"
+        comparison = compare_runs(_first_tokens(record, count), run)
     except InsideGenerateError as refusal:
-        return answer(str(refusal))
+        return shortened(str(refusal))
+    except Exception as error:  # the values' own code may raise anything
+        return f"your run cannot be read: {raised(error)}"
     if comparison.verdict == "agree" or comparison.findings[0].near_tie:
-        return RIGHT
-    return answer(f"compare says: {comparison.findings[0].lines[0]}")
+        return None
+    return shortened(f"compare says: {comparison.findings[0].lines[0]}")
 
 
 def _first_tokens(record: dict[str, Any], count: int) -> dict[str, Any]:

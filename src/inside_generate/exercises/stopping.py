@@ -6,9 +6,28 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from inside_generate.exercises.checking import RIGHT, UNTRIED, answer, attempt, check_table
+from inside_generate.exercises.checking import (
+    RIGHT,
+    UNTRIED,
+    answer,
+    attempt,
+    check_table,
+    same,
+    shown,
+    truth,
+)
 
 EOS, LIMIT = "eos", "max_new_tokens"
+
+
+class _GoOn:
+    """What stands for a stop check's ``None``, and is equal to no answer of a learner."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+GO_ON = _GoOn()
 
 
 def check_stop_check(function: Any) -> str:
@@ -26,25 +45,24 @@ def check_stop_check(function: Any) -> str:
     }
     if function is ... or not callable(function):
         return check_table(function, cases, {})
-    # `None` is a right result here, and `attempt` takes it for a forgotten return: ask in words.
+    # `None` is a right result here, and `attempt` takes it for a forgotten return: put another
+    # value in its place.
     return check_table(
-        lambda ids, eos_ids, limit: _in_words(function(list(ids), set(eos_ids), limit)),
-        {arguments: _in_words(reason) for arguments, reason in cases.items()},
+        lambda ids, eos_ids, limit: _not_none(function(list(ids), set(eos_ids), limit)),
+        {arguments: _not_none(reason) for arguments, reason in cases.items()},
         {
-            "your function returns None each time: is there a `return`?": (
-                lambda *_: _in_words(None)
-            ),
+            "your function returns None each time: is there a `return`?": (lambda *_: GO_ON),
             "the last allowed token may be an EOS: then the answer is complete": (
-                lambda ids, eos_ids, limit: _in_words(_limit_first(ids, eos_ids, limit))
+                lambda ids, eos_ids, limit: _not_none(_limit_first(ids, eos_ids, limit))
             ),
             "only the token just chosen can end the run; you look at all of them": (
-                lambda ids, eos_ids, limit: _in_words(
+                lambda ids, eos_ids, limit: _not_none(
                     _reason(EOS if eos_ids & set(ids) else None, ids, limit)
                 )
             ),
-            "EOS is missing": lambda ids, _, limit: _in_words(_reason(None, ids, limit)),
+            "EOS is missing": lambda ids, _, limit: _not_none(_reason(None, ids, limit)),
             "the limit is missing, or it comes one token too late: it counts the tokens that may "
-            "exist": lambda ids, eos_ids, _: _in_words(_eos(ids, eos_ids)),
+            "exist": lambda ids, eos_ids, _: _not_none(_eos(ids, eos_ids)),
         },
     )
 
@@ -91,16 +109,25 @@ def check_user_text(function: Any, tokenizer: PreTrainedTokenizerBase) -> str:
     """Check ``function(tokenizer, ids, eos_ids)``: the user's text, and whether it is finished."""
     if function is ...:
         return UNTRIED
-    said = tokenizer("Soup. Bread.", add_special_tokens=False)["input_ids"]
+    said = tokenizer(" Soup. Bread.", add_special_tokens=False)["input_ids"]
     eos = tokenizer.eos_token_id
-    for ids, finished in (([*said, eos], True), (said, False), ([*said, *said[:1]], False)):
-        result, error = attempt(function, tokenizer, list(ids), {eos})
+    other = next((index for index in tokenizer.all_special_ids if index != eos), eos)
+    cases = (
+        ([*said, eos], True),
+        (said, False),
+        ([*said, said[0]], False),
+        ([*said, other], True),
+        ([said[0], eos, *said], False),
+    )
+    for ids, finished in cases:
+        result, error = attempt(function, tokenizer, list(ids), {eos, other})
         if result is ...:
             return UNTRIED
         if error:
             return answer(error)
-        if not isinstance(result, tuple | list) or len(result) != 2:
-            return answer(f"return two values, the text and True or False, not {result!r}")
+        pair = isinstance(result, tuple | list) and len(result) == 2
+        if not pair or truth(result[1]) is None:
+            return answer(f"return two values, the text and True or False, not {shown(result)}")
         if hint := _user_text_hint(result, tokenizer, ids, finished):
             return answer(hint)
     return RIGHT
@@ -109,15 +136,15 @@ def check_user_text(function: Any, tokenizer: PreTrainedTokenizerBase) -> str:
 def _user_text_hint(
     result: Any, tokenizer: PreTrainedTokenizerBase, ids: list[int], finished: bool
 ) -> str | None:
-    text, said_finished = result
+    text, said_finished = result[0], truth(result[1])
     right = tokenizer.decode(ids, skip_special_tokens=True)
-    if text == tokenizer.decode(ids) != right:
+    if not same(text, right) and same(text, tokenizer.decode(ids)):
         return "a user would read the control token: leave special tokens out of the text"
-    if text != right:
-        return f"the text is {right!r}, yours is {text!r}"
-    if finished and said_finished is not True:
-        return "the last id is an EOS: the answer is finished"
-    if said_finished is not False and not finished:
+    if not same(text, right):
+        return f"the text is {right!r}, yours is {shown(text)}"
+    if finished and not said_finished:
+        return "the last id is an EOS, one of several: the answer is finished"
+    if said_finished and not finished:
         return f"the answer {right!r} was cut off: its last id is no EOS, whatever it looks like"
     return None
 
@@ -155,8 +182,8 @@ def check_cut_at(function: Any) -> str:
 # --- what likely mistakes would answer ------------------------------------------------------------
 
 
-def _in_words(reason: Any) -> Any:
-    return "go on" if reason is None else reason
+def _not_none(reason: Any) -> Any:
+    return GO_ON if reason is None else reason
 
 
 def _eos(ids: tuple[int, ...], eos_ids: frozenset[int]) -> str | None:

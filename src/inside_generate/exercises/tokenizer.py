@@ -6,7 +6,15 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from inside_generate.exercises.checking import RIGHT, UNTRIED, answer, attempt, check_table
+from inside_generate.exercises.checking import (
+    RIGHT,
+    UNTRIED,
+    answer,
+    attempt,
+    check_table,
+    same,
+    shown,
+)
 
 Pair = tuple[str, str]
 
@@ -54,17 +62,17 @@ def check_merge(function: Any) -> str:
         result, error = attempt(function, given, pair)
         if result is ...:
             return UNTRIED
-        if given != symbols:
+        if not same(given, symbols):
             return answer("your function changes the list that it was given: build a new one")
-        if error or result != merged:
+        if error or not same(result, merged):
             return answer(error or _merge_hint(symbols, pair, merged, result))
     return RIGHT
 
 
 def _merge_hint(symbols: list[str], pair: Pair, merged: list[str], result: Any) -> str:
-    if result == _merge_first(symbols, pair):
+    if same(result, _merge_first(symbols, pair)):
         return "that merges the first pair alone; every pair like it is to be merged"
-    return f"{pair} in {symbols} should give {merged}, you return {result!r}"
+    return f"{pair} in {symbols} should give {merged}, you return {shown(result)}"
 
 
 def _merge_first(symbols: list[str], pair: Pair) -> list[str]:
@@ -86,21 +94,21 @@ def check_bpe(function: Any) -> str:
         result, error = attempt(function, list(symbols), dict(rank))
         if result is ...:
             return UNTRIED
-        if error or result != tokens:
+        if error or not same(result, tokens):
             return answer(error or _bpe_hint(symbols, rank, tokens, result))
     return RIGHT
 
 
 def _bpe_hint(symbols: list[str], rank: dict[Pair, int], tokens: list[str], result: Any) -> str:
-    if result == symbols:
+    if same(result, symbols):
         return f"nothing was merged in {symbols}"
-    if result == _merge_first(symbols, min(rank, key=lambda pair: rank[pair])):
-        return f"that is one merge; go on as long as a pair of {result} has a rank"
-    if result == _by_place(symbols, rank, lambda place, _: place):
+    if rank and same(result, _merge_first(symbols, min(rank, key=lambda pair: rank[pair]))):
+        return f"that is one merge; go on as long as a pair of {shown(result)} has a rank"
+    if same(result, _by_place(symbols, rank, lambda place, _: place)):
         return "you merge the pair furthest to the left; which pair comes first is told by its rank"
-    if result == _by_place(symbols, rank, lambda _, number: -number):
+    if same(result, _by_place(symbols, rank, lambda _, number: -number)):
         return "you merge the highest rank first; the lowest rank was learnt first"
-    return f"{symbols} should give {tokens}, you return {result!r}"
+    return f"{symbols} should give {tokens}, you return {shown(result)}"
 
 
 def _by_place(

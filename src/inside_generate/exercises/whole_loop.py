@@ -15,6 +15,8 @@ from inside_generate.exercises.checking import (
     answer,
     attempt,
     check_table,
+    same,
+    shown,
     whole_numbers,
 )
 from inside_generate.rounding import logit_tolerance
@@ -24,11 +26,10 @@ def check_stop_reason(value: Any) -> str:
     """Check the prediction: the stop reason when the token at the limit is EOS."""
     if value is ...:
         return UNTRIED
-    if value == "max_new_tokens":
+    if same(value, "max_new_tokens"):
         return answer("both are true at once; which of them says that the answer is complete?")
-    return answer(
-        None if value == "eos" else f"a stop reason is 'eos' or 'max_new_tokens', not {value!r}"
-    )
+    wrong = f"a stop reason is 'eos' or 'max_new_tokens', not {shown(value)}"
+    return answer(None if same(value, "eos") else wrong)
 
 
 def check_run_kv_bytes(function: Any, config: Any) -> str:
@@ -39,7 +40,9 @@ def check_run_kv_bytes(function: Any, config: Any) -> str:
     cases = {(n, t): per_token * (n + t - 1) for n in (8, 35) for t in (1, 13)}
     share = config.num_attention_heads // kv_heads(config)  # query heads that read one KV head
     return check_table(
-        lambda length, tokens: function(config, length, tokens),
+        (lambda length, tokens: function(config, length, tokens))
+        if callable(function)
+        else function,
         cases,
         {
             "one token too many: the last one picked is never an input": (
@@ -69,7 +72,7 @@ def check_uncached_generate(
         return UNTRIED
     found = whole_numbers(result)
     if error or found is None:
-        return answer(error or f"return a list of ids, not {result!r}")
+        return answer(error or f"return a list of ids, not {shown(result)}")
     if found == [*prompt_ids, *expected]:
         return answer("return the new ids only, without the prompt")
     if len(found) != len(expected):

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from inside_generate.exercises.checking import check_table
+from inside_generate.exercises.checking import (
+    UNTRIED,
+    answer,
+    check_table,
+    number,
+    raised,
+    shown,
+    truth,
+    whole_numbers,
+)
+from inside_generate.reference import reference_generation_config
+
+LIMIT = 64  # tokens, of the loop that the settings are compared with
 
 
 def check_forward_passes(function: Any) -> str:
@@ -47,3 +60,49 @@ def check_should_stop(function: Any) -> str:
             ),
         },
     )
+
+
+def check_equal_settings(settings: Any) -> str:
+    """Check keywords with which ``generate()`` of the reference equals the greedy loop.
+
+    ``settings`` is a dictionary; what it leaves out stays as the reference's settings have it.
+    """
+    if settings is ...:
+        return UNTRIED
+    if not isinstance(settings, Mapping):
+        return answer(f"this asks for a dictionary of keywords, not for {shown(settings)}")
+    try:
+        return answer(_settings_hint(settings))
+    except Exception as error:  # a dictionary of the learner's own kind may raise anything
+        return answer(f"reading your dictionary raised {raised(error)}")
+
+
+def _settings_hint(settings: Mapping[Any, Any]) -> str | None:
+    defaults = reference_generation_config()
+    for name in settings:
+        if not isinstance(name, str) or not hasattr(defaults, name):
+            return f"`generate()` has no setting {shown(name)}"
+
+    def chosen(name: str) -> Any:
+        given = settings.get(name)
+        return getattr(defaults, name) if given is None else given
+
+    if truth(chosen("do_sample")) is not False:
+        return "it samples: as published it draws tokens at random, and nothing here stops that"
+    if number(chosen("repetition_penalty")) == defaults.repetition_penalty:
+        return "the published penalty is still on: it counts the prompt as something already said"
+    if number(chosen("repetition_penalty")) != 1:
+        return "a score is divided or multiplied by the penalty: which number leaves it alone?"
+    if _ids(chosen("eos_token_id")) != _ids(defaults.eos_token_id):
+        return "it stops at other ids than the loop, which takes all EOS ids that are published"
+    if number(chosen("max_new_tokens")) != LIMIT:
+        return f"the limit is another: the loop allows {LIMIT} new tokens"
+    if number(settings.get("num_beams", 1)) not in (None, 1):
+        return "several beams are another search; the loop follows one path"
+    return None
+
+
+def _ids(eos_token_id: Any) -> set[int] | None:
+    listed = list(eos_token_id) if isinstance(eos_token_id, set | frozenset) else eos_token_id
+    numbers = whole_numbers(listed)
+    return None if numbers is None else set(numbers)

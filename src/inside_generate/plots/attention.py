@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
+from inside_generate.guards import whole_number
 from inside_generate.plots.style import ATTENTION, INK, WEIGHTS, label
 
 LARGEST_WITH_TEXT = 12  # cells a row; in smaller cells a text of 9 points does not fit
@@ -33,16 +34,17 @@ def plot_causal_mask(length_or_tokens: int | Sequence[str], *, ax: Axes | None =
     ax.set_yticks(middles, names, family="monospace", fontsize=font_size)
     ax.invert_yaxis()
     ax.set_aspect("equal")
-    ax.set(xlabel="may it look at this position?", ylabel="this position")
+    ax.set(xlabel="is looked at (column j)", ylabel="looks (row i)")
     ax.set_title("No position looks ahead")
     return ax
 
 
 def _names(length_or_tokens: int | Sequence[str]) -> list[str]:
-    if isinstance(length_or_tokens, int):
-        names = [str(position) for position in range(length_or_tokens)]
-    else:
+    if isinstance(length_or_tokens, Sequence):
         names = [label(token) for token in length_or_tokens]
+    else:
+        length = whole_number("a mask's length", length_or_tokens)
+        names = [str(position) for position in range(length)]
     if not names:
         raise ValueError(f"a mask needs at least one position, not {length_or_tokens!r}")
     return names

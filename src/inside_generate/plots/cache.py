@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from transformers import PretrainedConfig
 
 from inside_generate.cache import kv_cache_bytes, logits_bytes, weight_bytes
+from inside_generate.guards import check_as_many, check_numbers
 from inside_generate.plots.style import CACHE, CHOICE, DECODE, INK, PREFILL, WEIGHTS
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
@@ -20,6 +21,7 @@ LONGEST = 32 * 1024  # tokens
 
 def plot_work(without: Sequence[int], with_cache: Sequence[int], *, ax: Axes | None = None) -> Axes:
     """Draw how many token positions each forward computes, without a cache and with one."""
+    _check_forwards(without, with_cache)
     ax = ax or plt.subplots()[1]
     numbers = range(1, len(without) + 1)
     ax.bar(numbers, without, color="white", edgecolor=PREFILL, hatch="//", linewidth=1.2)
@@ -34,10 +36,16 @@ def plot_work(without: Sequence[int], with_cache: Sequence[int], *, ax: Axes | N
     return ax
 
 
+def _check_forwards(without: Sequence[int], with_cache: Sequence[int]) -> None:
+    check_as_many(without=without, with_cache=with_cache)
+    check_numbers("positions computed", [*without, *with_cache], low=1)
+
+
 def plot_total_work(
     without: Sequence[int], with_cache: Sequence[int], *, ax: Axes | None = None
 ) -> Axes:
     """Draw the token positions computed so far, after each forward, without and with a cache."""
+    _check_forwards(without, with_cache)
     ax = ax or plt.subplots()[1]
     looks = {"without a cache": (without, PREFILL, "o"), "with a cache": (with_cache, DECODE, "s")}
     for name, (counts, colour, marker) in looks.items():
@@ -64,6 +72,8 @@ def plot_measured_growth(
     measured_bytes: Sequence[int], formula_bytes: Sequence[int], *, ax: Axes | None = None
 ) -> Axes:
     """Draw the bytes of the cache's tensors after each forward as dots on the formula's line."""
+    check_as_many(measured_bytes=measured_bytes, formula_bytes=formula_bytes)
+    check_numbers("bytes", [*measured_bytes, *formula_bytes], low=0)
     ax = ax or plt.subplots()[1]
     numbers = range(1, len(measured_bytes) + 1)
     formula = [size / KIB for size in formula_bytes]
@@ -101,13 +111,13 @@ def plot_cache_to_32k(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the KV cache by formula up to 32K tokens, a line a batch, beside the weights' size."""
+    sizes_gib = {batch: kv_cache_bytes(config, LONGEST, batch, dtype) / GIB for batch in batches}
+    weights_gib = weight_bytes(config, dtype) / GIB
     ax = ax or plt.subplots()[1]
     ends = {}
-    for batch in batches:
-        size_gib = kv_cache_bytes(config, LONGEST, batch, dtype) / GIB
+    for batch, size_gib in sizes_gib.items():
         ax.plot([0, LONGEST], [0, size_gib], color=CACHE)
         ends[f"B = {batch}"] = (size_gib, CACHE)
-    weights_gib = weight_bytes(config, dtype) / GIB
     ax.axhline(weights_gib, color=WEIGHTS, linestyle="--")
     ends["weights"] = (weights_gib, "#5F5F5F")
     _label_ends(ax, ends, LONGEST)
@@ -127,7 +137,6 @@ def plot_memory_at(
     By formula, from the config alone. The logits are those of a prefill: of all L positions, or of
     the last one.
     """
-    ax = ax or plt.subplots(figsize=(5.4, 2.6))[1]
     parts = {
         "weights": (weight_bytes(config, dtype), WEIGHTS),
         "KV cache": (kv_cache_bytes(config, length, batch, dtype), CACHE),
@@ -137,6 +146,7 @@ def plot_memory_at(
     sizes = [size for size, _ in parts.values()]
     unit, name = (GIB, "GiB") if max(sizes) >= GIB else (MIB, "MiB")
     widths = [size / unit for size in sizes]
+    ax = ax or plt.subplots(figsize=(5.4, 2.6))[1]
     bars = ax.barh(list(parts), widths, color=[colour for _, colour in parts.values()])
     ax.bar_label(bars, [in_words(size) for size in sizes], padding=3, fontsize=10)
     ax.invert_yaxis()

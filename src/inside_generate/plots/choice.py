@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import torch
 from matplotlib.axes import Axes
 
+from inside_generate.guards import check_numbers, check_probabilities
 from inside_generate.plots.style import CHOICE, INK, WEIGHTS, label
 from inside_generate.trace import Candidate
 
@@ -26,6 +27,9 @@ def plot_joint_tree(tree: Tree, *, ax: Axes | None = None) -> Axes:
     Only each first token's best continuation is spelled out; the others are a fan of thin lines
     with the highest probability among them.
     """
+    check_probabilities("first tokens' probabilities", [p for p, _ in tree.values()])
+    for first, (_, continuations) in tree.items():
+        check_probabilities(f"probabilities after {first!r}", continuations.values())
     ax = ax or plt.subplots(figsize=(5.4, 1.0 + 1.05 * len(tree)))[1]
     greedy = max(tree, key=lambda first: tree[first][0])
     best = max(tree, key=lambda first: tree[first][0] * _best_next(tree, first)[1])
@@ -99,12 +103,13 @@ def plot_temperature(
 
     ``logits`` is the whole row, [V]: softmax runs over all of it, not over the candidates alone.
     """
+    (temperature,) = check_numbers("temperature", [temperature])
     if not temperature > 0:
         raise ValueError(f"a temperature must be above 0, not {temperature!r}")
-    ax = ax or plt.subplots(figsize=(5.4, 1.4 + 0.36 * len(candidates)))[1]
     ids = [candidate.token_id for candidate in candidates]
-    rows = range(len(ids))
     now, at_one = (_probabilities(logits, ids, t) for t in (temperature, 1.0))
+    ax = ax or plt.subplots(figsize=(5.4, 1.4 + 0.36 * len(candidates)))[1]
+    rows = range(len(ids))
     ax.barh(rows, now, height=0.6, color=CHOICE)
     ax.barh(rows, at_one, height=0.8, facecolor="none", edgecolor=INK, linewidth=1.2)
     for row, (filled, outline) in enumerate(zip(now, at_one, strict=True)):
@@ -119,7 +124,12 @@ def plot_temperature(
 
 
 def _probabilities(logits: torch.Tensor, ids: Sequence[int], temperature: float) -> list[float]:
-    return (logits.float() / temperature).softmax(dim=-1)[list(ids)].tolist()
+    """Return the ids' shares of softmax. The highest logit becomes 0, so none can overflow."""
+    if logits.dim() != 1 or not len(logits):
+        raise ValueError(f"logits must be one row, [V] with V ≥ 1, not {list(logits.shape)}")
+    check_numbers("candidates' ids", ids, low=0, high=len(logits) - 1)
+    scaled = (logits.double() - logits.max()) / temperature
+    return check_probabilities("probabilities", scaled.softmax(dim=-1)[list(ids)].tolist())
 
 
 def _effect(temperature: float) -> str:

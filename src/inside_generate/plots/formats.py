@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from inside_generate.formats import NumberFormat
+from inside_generate.guards import check_numbers
 from inside_generate.plots.style import ATTENTION, CHOICE, INK, WEIGHTS
 
 MANTISSA = "#E5E5E5"  # a light WEIGHTS: text is read on it
@@ -18,6 +19,7 @@ WORD = 7  # bits that are wide enough for a word
 
 def plot_bit_layout(formats: Sequence[NumberFormat], *, ax: Axes | None = None) -> Axes:
     """Draw each format's bits as segments: sign, exponent, mantissa, or a whole number."""
+    check_numbers("formats' bits", [one.stored_bits for one in formats])
     ax = ax or plt.subplots(figsize=(5.4, 1.0 + 0.36 * len(formats)))[1]
     for row, one in enumerate(formats):
         left = 0
@@ -59,17 +61,18 @@ def plot_number_line(
 
     ``values`` are marked across all rows: a format holds the nearest of its own numbers.
     """
-    if not 0 < low < high:
+    if not 0 < low < high < math.inf:
         raise ValueError(f"the interval must be 0 < low < high, not {low} to {high}")
+    check_numbers("values", values, at_least=0, low=low, high=high)
+    gaps = check_numbers("formats' spacing", [one.spacing(low) for one in formats])
     ax = ax or plt.subplots(figsize=(5.4, 1.5 + 0.5 * len(formats)))[1]
-    for row, one in enumerate(formats):
+    for row, (one, gap) in enumerate(zip(formats, gaps, strict=True)):
         numbers = numbers_between(one, low, high)
         if len(numbers) > DENSE:
             ax.fill_between([low, high], row - 0.22, row + 0.22, color=WEIGHTS)
         else:
             ax.vlines(numbers, row - 0.22, row + 0.22, color=INK, linewidth=0.9)
-        note = f"{one.spacing(low):.3g} apart"
-        ax.text(low, row - 0.27, note, fontsize=9, va="bottom", color=INK)
+        ax.text(low, row - 0.27, f"{gap:.3g} apart", fontsize=9, va="bottom", color=INK)
     for value in values:
         ax.axvline(value, color=CHOICE, linestyle="--", linewidth=1.5)
         ax.text(value, -0.75, f" {value:g}", color=INK, ha="center", va="bottom", fontsize=9)
@@ -95,9 +98,10 @@ def numbers_between(number_format: NumberFormat, low: float, high: float) -> lis
 
 def plot_number_ranges(formats: Sequence[NumberFormat], *, ax: Axes | None = None) -> Axes:
     """Draw how far each float format reaches, as powers of ten, with full precision."""
+    lows = [math.log10(one.smallest_normal) for one in formats]
+    highs = check_numbers("formats' ends", [math.log10(one.largest) for one in formats])
     ax = ax or plt.subplots(figsize=(5.4, 1.1 + 0.4 * len(formats)))[1]
-    for row, one in enumerate(formats):
-        low, high = math.log10(one.smallest_normal), math.log10(one.largest)
+    for row, (one, low, high) in enumerate(zip(formats, lows, highs, strict=True)):
         ax.barh(row, high - low, left=low, height=0.6, color=WEIGHTS, edgecolor=INK)
         reach = f"{one.largest:,.0f}" if one.largest < 1e6 else f"{one.largest:.2g}"
         ax.text(high, row, f" to {reach}", va="center", fontsize=9, color=INK)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import torch
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from transformers import PretrainedConfig
 
 from inside_generate.cache import kv_cache_bytes, kv_head_of, kv_heads, with_kv_heads
+from inside_generate.guards import check_numbers
 from inside_generate.plots.style import ATTENTION, CACHE, INK
 
 MIB = 1024**2
@@ -18,13 +19,13 @@ FOOT, TOP = 0.0, 1.0  # heights of the KV heads and of the query heads
 
 def plot_head_map(config: PretrainedConfig, *, ax: Axes | None = None) -> Axes:
     """Draw which query head reads which KV head: a line from each query head to its KV head."""
-    ax = ax or plt.subplots(figsize=(5.4, 1.9))[1]
     queries, keys = config.num_attention_heads, kv_heads(config)
+    reads = [kv_head_of(config, head) for head in range(queries)]
+    ax = ax or plt.subplots(figsize=(5.4, 1.9))[1]
     group = queries // keys
     middles = [(head + 0.5) * group - 0.5 for head in range(keys)]  # below the query heads' middle
-    for head in range(queries):
-        end = middles[kv_head_of(config, head)]
-        ax.plot([head, end], [TOP, FOOT], color=ATTENTION, linewidth=1.5, zorder=1)
+    for head, kv_head in enumerate(reads):
+        ax.plot([head, middles[kv_head]], [TOP, FOOT], color=ATTENTION, linewidth=1.5, zorder=1)
         _head(ax, head, TOP, head, "white", INK)
     for head, middle in enumerate(middles):
         _head(ax, middle, FOOT, head, CACHE, "white")
@@ -37,31 +38,59 @@ def plot_head_map(config: PretrainedConfig, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_cache_memory_by_heads(
-    config: PretrainedConfig, lengths: Sequence[int], dtype: torch.dtype, *, ax: Axes | None = None
+    config: PretrainedConfig,
+    lengths: Sequence[int],
+    dtype: torch.dtype,
+    measured: Mapping[int, Mapping[int, int]] | None = None,
+    *,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the KV cache's size against context length: as MHA, as ``config`` is, and as MQA.
 
     ``lengths`` in tokens, rising; one row; by formula; the config's own line is solid. Both axes
-    are logarithmic, so equal factors lie equally far apart.
+    are logarithmic, so equal factors lie equally far apart. ``measured`` gives, for a number of KV
+    heads and a length in tokens, the bytes of real tensors; they are drawn as dots.
     """
-    ax = ax or plt.subplots()[1]
+    check_numbers("lengths", lengths, low=1)
     queries, own = config.num_attention_heads, kv_heads(config)
     lines = {queries: "--", 1: ":", own: "-"}
-    for number, line in sorted(lines.items(), reverse=True):
-        variant = with_kv_heads(config, number)
-        mib = [kv_cache_bytes(variant, length, dtype=dtype) / MIB for length in lengths]
-        ax.plot(lengths, mib, line, marker="o", markersize=4, color=CACHE)
+    sizes = {
+        number: [
+            kv_cache_bytes(with_kv_heads(config, number), length, dtype=dtype) / MIB
+            for length in lengths
+        ]
+        for number in sorted(lines, reverse=True)
+    }
+    ax = ax or plt.subplots()[1]
+    for number, mib in sizes.items():
+        line = lines[number]
+        ax.plot(lengths, mib, line, color=CACHE)
         name = f"  {_kind(queries, number)}: {number} KV"
         weight = "bold" if number == own else "normal"
         ax.text(lengths[-1], mib[-1], name, color=CACHE, va="center", fontsize=10, weight=weight)
+    _dots(ax, measured or {})
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
-    ax.set_xticks(lengths, [f"{length // 1024}K" for length in lengths])
+    ax.set_xticks(lengths, [_in_k(length) for length in lengths])
     ax.yaxis.set_major_formatter(lambda mib, _: f"{mib:g}")
     ax.minorticks_off()
     ax.set(xlabel="tokens in the cache", ylabel="KV cache (MiB)")
     ax.set_title("Fewer KV heads, less memory, at any length")
     return ax
+
+
+def _dots(ax: Axes, measured: Mapping[int, Mapping[int, int]]) -> None:
+    """Draw bytes of real tensors as dots, and say so in the corner that the lines leave free."""
+    for sizes in measured.values():
+        mib = [size / MIB for size in sizes.values()]
+        ax.plot(list(sizes), mib, "o", color=INK, markersize=5)
+    if measured:
+        words = "dots: measured\nlines: formula"
+        ax.text(0.03, 0.97, words, transform=ax.transAxes, va="top", fontsize=10)
+
+
+def _in_k(length: int) -> str:
+    return f"{length // 1024}K" if length >= 1024 else str(length)
 
 
 def _kind(queries: int, keys: int) -> str:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
+from inside_generate.guards import check_numbers
 from inside_generate.plots.style import ATTENTION, INK, WEIGHTS, label
 
 MOST_NUMBERS = 12  # on an axis, where the columns have no names
@@ -22,8 +23,8 @@ def plot_combined_mask(
 
     ``attention_mask_row``: L numbers, 1 for a token and 0 for padding. ``tokens``: L texts.
     """
-    row = [int(number) for number in attention_mask_row]
-    if not row or not set(row) <= {0, 1}:
+    row = check_numbers("an attention mask's row", attention_mask_row, at_least=0)
+    if not row or not set(row) <= {0.0, 1.0}:
         raise ValueError(f"an attention mask's row holds ones and zeros, not {row}")
     if tokens is not None and len(tokens) != len(row):
         raise ValueError(f"{len(row)} columns need as many tokens, not {len(tokens)}")
@@ -38,7 +39,7 @@ def plot_combined_mask(
     return ax
 
 
-def _hatch_padding(ax: Axes, row: list[int]) -> None:
+def _hatch_padding(ax: Axes, row: list[float]) -> None:
     padding = [column for column, real in enumerate(row) if not real]
     for column in padding:
         box = Rectangle((column, 0), 1, len(row), fill=False, edgecolor=WEIGHTS, hatch="///")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 from transformers import PretrainedConfig
 
 from inside_generate.cache import kv_cache_bytes, logits_bytes, weight_bytes
+from inside_generate.guards import check_numbers
 from inside_generate.plots.style import CACHE, CHOICE, INK, PREFILL, WEIGHTS
 
 MIB = 1024**2
@@ -24,8 +24,9 @@ def plot_memory_parts(
         raise ValueError(
             f"the parts differ: {list(predicted)} predicted, {list(measured)} measured"
         )
+    sizes = check_numbers("bytes", [*predicted.values(), *measured.values()], low=0)
     ax = ax or plt.subplots()[1]
-    longest = max(*predicted.values(), *measured.values()) / MIB
+    longest = max(sizes) / MIB or 1.0  # an axis needs a length
     for row, name in enumerate(predicted):
         pairs = ((-0.2, predicted[name], 0.45, "//"), (0.2, measured[name], 1.0, None))
         for shift, size, strength, hatch in pairs:
@@ -51,15 +52,18 @@ def plot_logits_memory(
     config: PretrainedConfig, lengths: Sequence[int], *, ax: Axes | None = None
 ) -> Axes:
     """Draw all rows of logits, the KV cache and the weights against the prompt's length."""
+    check_numbers("lengths", lengths, low=0)
+    all_rows = [logits_bytes(config, length) / MIB for length in lengths]
+    cache = [kv_cache_bytes(config, length) / MIB for length in lengths]
+    last_row = [logits_bytes(config, 1) / MIB] * len(lengths)
     ax = ax or plt.subplots()[1]
-    for name, size, colour, style in (
-        ("logits, all rows", logits_bytes, CHOICE, "-"),
-        ("KV cache", kv_cache_bytes, CACHE, "--"),
-        ("logits, last row", _last_row, INK, ":"),
+    for name, mib, colour, style in (
+        ("logits, all rows", all_rows, CHOICE, "-"),
+        ("KV cache", cache, CACHE, "--"),
+        ("logits, last row", last_row, INK, ":"),
     ):
-        mib = np.array([size(config, n) for n in lengths]) / MIB
         ax.plot(lengths, mib, style, color=colour)
-        at = len(lengths) // 2 if size is _last_row else -1
+        at = len(lengths) // 2 if mib is last_row else -1
         _name(ax, (lengths[at], mib[at]), name, INK if colour == CHOICE else colour)
     weights = weight_bytes(config) / MIB
     ax.axhline(weights, color=WEIGHTS, linestyle="-.")
@@ -68,10 +72,6 @@ def plot_logits_memory(
     ax.set_title("All logits outgrow cache and weights")
     ax.set_ylim(bottom=0)
     return ax
-
-
-def _last_row(config: PretrainedConfig, _: int) -> int:
-    return logits_bytes(config, 1)
 
 
 def _name(ax: Axes, point: tuple[float, float], name: str, colour: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from inside_generate.plots.style import ATTENTION, CACHE, DECODE, INK, WEIGHTS
+from inside_generate.plots.style import ATTENTION, CACHE, DECODE, INK, WEIGHTS, label
 
 QUERIES, KEYS, VALUES, MIXTURE = 3.6, 2.0, 0.9, -0.5  # heights of the rows
 WIDTH, HEIGHT = 0.74, 0.6
@@ -21,6 +22,8 @@ def plot_query_meets_keys(
 
     The tokens before it are in the cache: their keys and values are kept, their queries are not.
     """
+    if not len(tokens):
+        raise ValueError(f"the last token asks: at least one is needed, not {tokens!r}")
     ax = ax or plt.subplots(figsize=(5.4, 4.2))[1]
     last = len(tokens) - 1
     for column, token in enumerate(tokens):
@@ -39,13 +42,21 @@ def plot_query_meets_keys(
 
 def _past_or_new(ax: Axes, column: int, token: str, *, is_new: bool) -> None:
     """Draw a token's query, key and value: new ones in vermilion, cached ones in green."""
-    colour = DECODE if is_new else CACHE
-    _box(ax, column, KEYS, f"$K_{{{token}}}$", colour, "white" if is_new else colour)
-    _box(ax, column, VALUES, f"$V_{{{token}}}$", colour, "white" if is_new else colour)
+    colour, name = DECODE if is_new else CACHE, _index(f"{token}")
+    _box(ax, column, KEYS, f"$K_{{{name}}}$", colour, "white" if is_new else colour)
+    _box(ax, column, VALUES, f"$V_{{{name}}}$", colour, "white" if is_new else colour)
     if is_new:
-        _box(ax, column, QUERIES, f"$Q_{{{token}}}$", DECODE, "white")
+        _box(ax, column, QUERIES, f"$Q_{{{name}}}$", DECODE, "white")
     else:
-        _box(ax, column, QUERIES, f"$Q_{{{token}}}$", WEIGHTS, "white", line="--")
+        _box(ax, column, QUERIES, f"$Q_{{{name}}}$", WEIGHTS, "white", line="--")
+
+
+def _index(token: str) -> str:
+    """Return a token as an index in a formula: a plain word as it is, others quoted, as text."""
+    if token.isascii() and token.isalnum():
+        return token
+    quoted = label(token).replace(r"\$", "$")
+    return r"\text{" + re.sub(r"[\\{}$]", r"\\\g<0>", quoted) + "}"
 
 
 def _box(

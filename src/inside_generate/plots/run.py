@@ -10,12 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 
+from inside_generate.guards import check_numbers, check_sizes
 from inside_generate.plots.style import CACHE, DECODE, PREFILL
 from inside_generate.trace import Trace
 
 
 def plot_timeline(trace: Trace, *, ax: Axes | None = None) -> Axes:
     """Draw one run as bars on a time line: prefill first, then one bar a decode step."""
+    check_numbers("seconds", [step.seconds for step in trace.steps], low=0)
     ax = ax or plt.subplots(figsize=(5.4, 2.2))[1]
     start_ms = 0.0
     for step in trace.steps:
@@ -43,9 +45,11 @@ def plot_cache_growth(trace: Trace, bytes_per_token: int, *, ax: Axes | None = N
     def to_tokens(kib: Any) -> Any:
         return kib * 1024 / bytes_per_token
 
-    ax = ax or plt.subplots()[1]
     numbers = [step.number for step in trace.steps]
     lengths = [step.cache_length for step in trace.steps]
+    check_numbers("cache lengths", lengths, low=1)
+    check_sizes(1, bytes_per_token=bytes_per_token)
+    ax = ax or plt.subplots()[1]
     ax.step(numbers, lengths, where="mid", color=CACHE)
     ax.plot(numbers, lengths, "o", color=CACHE, markersize=4)
     ax.text(numbers[0], lengths[0], f"   after prefill: {lengths[0]}", color=CACHE, va="top")
@@ -62,6 +66,7 @@ def plot_cache_growth(trace: Trace, bytes_per_token: int, *, ax: Axes | None = N
 
 def plot_mask_growth(trace: Trace, *, ax: Axes | None = None) -> Axes:
     """Draw, for each forward, which columns its input has and which ones the cache gives."""
+    check_numbers("mask lengths", [step.mask_length for step in trace.steps], low=1)
     ax = ax or plt.subplots(figsize=(5.4, 1.4 + 0.16 * len(trace.steps)))[1]
     width = trace.steps[-1].mask_length
     cells = [

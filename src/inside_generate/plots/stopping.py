@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from inside_generate.guards import check_probabilities
 from inside_generate.plots.style import CHOICE, INK
 
 SMALLEST = 1e-12  # below it softmax in fp32 is as good as 0, which a logarithmic axis cannot show
@@ -24,9 +25,9 @@ def plot_eos_probability(
         raise ValueError(
             f"a probability and a choice for each step, not {len(probabilities)} and {len(chosen)}"
         )
+    heights = [max(p, SMALLEST) for p in check_probabilities("probabilities", probabilities)]
     ax = ax or plt.subplots()[1]
     numbers = range(1, len(probabilities) + 1)
-    heights = [max(p, SMALLEST) for p in probabilities]
     fills = [CHOICE if picked else "white" for picked in chosen]
     ax.plot(numbers, heights, color=CHOICE, linewidth=1)
     ax.scatter(numbers, heights, s=36, color=fills, edgecolor=CHOICE, zorder=3)

@@ -7,14 +7,21 @@ narrow screen. The text comes from anyone: it is escaped, and it cannot reorder 
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inside_generate.guards import whole_number
 from inside_generate.tokens import Piece
 
 SHOWN = {" ": "·", "\n": "↵", "\t": "⇥"}
 NAMES = {" ": "a space", "\n": "a new line", "\t": "a tab"}
+
+# Fillers, vowels and an empty Braille cell that are letters by name; joiners, variation selectors.
+BLANK = re.compile(
+    "[\u115f\u1160\u3164\uffa0\u17b4\u17b5\u2800\u034f\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
 
 # The prompt's blue in two strengths, for neighbours; it lets a light and a dark page through.
 TINTS = ("rgba(0, 114, 178, 0.10)", "rgba(0, 114, 178, 0.26)")
@@ -51,6 +58,10 @@ def token_strip(pieces: Sequence[Piece | str], *, ids: Sequence[int] | None = No
     ``pieces`` is what ``tokens.pieces`` returns, or plain strings. ``ids`` stands for the ids that
     plain strings do not have.
     """
+    pieces = list(pieces)
+    for one in pieces:
+        if not isinstance(one, (Piece, str)):
+            raise ValueError(f"a piece is a Piece or a string, not {one!r}")
     if ids is not None and len(ids) != len(pieces):
         raise ValueError(f"{len(pieces)} pieces need as many ids, not {len(ids)}")
     texts = [one.text if isinstance(one, Piece) else one for one in pieces]
@@ -70,9 +81,10 @@ def visible(text: str) -> str:
 def _shape(character: str) -> str:
     """Return the character, or its code point where it would show nothing or turn its neighbours.
 
-    Unicode's control, format and private characters, and all separators.
+    Unicode's control and format characters and separators, those that are private, unassigned or
+    half a pair, and some letters and marks that are blank.
     """
-    shapeless = unicodedata.category(character) in ("Cc", "Cf", "Co", "Zl", "Zp", "Zs")
+    shapeless = unicodedata.category(character)[0] in "CZ" or bool(BLANK.match(character))
     return f"U+{ord(character):04X}" if shapeless else character
 
 
@@ -80,7 +92,11 @@ def _box(number: int, text: str, token_id: int | None, partial: bool) -> str:
     border = f"border:1px {'dashed' if partial else 'solid'} currentColor"
     style = f"{BOX}; {border}; background:{TINTS[number % len(TINTS)]}"
     words = f'<bdi style="{WORDS}">{html.escape(visible(text))}</bdi>'
-    below = "" if token_id is None else f'<small style="{SMALL}">{int(token_id)}</small>'
+    below = (
+        ""
+        if token_id is None
+        else f'<small style="{SMALL}">{whole_number("an id", token_id)}</small>'
+    )
     return f'<li style="{style}">{words}{below}</li>'
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from inside_generate.guards import check_as_many, check_numbers, check_probabilities
 from inside_generate.plots.style import CHOICE, INK, PREFILL, label
 from inside_generate.trace import Candidate
 
@@ -16,9 +17,9 @@ def plot_next_tokens(candidates: Sequence[Candidate], *, ax: Axes | None = None)
 
     Logits, not probabilities: softmax over five candidates would not be softmax over all.
     """
+    logits = check_numbers("logits", [candidate.logit for candidate in candidates])
     ax = ax or plt.subplots()[1]
     labels = [label(candidate.text) for candidate in candidates]
-    logits = [candidate.logit for candidate in candidates]
     colours = [CHOICE] + ["white"] * (len(candidates) - 1)
     bars = ax.barh(range(len(labels)), logits, color=colours, edgecolor=CHOICE, linewidth=1.5)
     ax.bar_label(bars, fmt="%.2f", padding=3)
@@ -36,13 +37,15 @@ def plot_prompt_predictions(
 
     ``tokens[i]`` is the token that follows, ``probabilities[i]`` what position i gave to it.
     """
+    check_as_many(tokens=tokens, probabilities=probabilities)
+    probabilities = check_probabilities("probabilities", probabilities)
     ax = ax or plt.subplots(figsize=(5.4, 1.2 + 0.2 * len(tokens)))[1]
     rows = range(len(tokens))
     ax.barh(rows, probabilities, color=PREFILL)
     ax.set_yticks(rows, [label(token) for token in tokens], family="monospace", fontsize=9)
     ax.invert_yaxis()
     ax.set(xlim=(0, 1), xlabel="probability of the token that really follows")
-    ax.set_title("Every prompt position predicts its next token")
+    ax.set_title("What each position gave to the next token")
     return ax
 
 
@@ -58,6 +61,9 @@ def plot_position_distributions(
     ``tokens[i]`` is read at position i; ``probabilities[i]`` are those of its best next tokens,
     best first; ``guesses[i]`` is the best one's text. All other tokens share what a row leaves.
     """
+    check_as_many(tokens=tokens, probabilities=probabilities, guesses=guesses)
+    check_probabilities("probabilities", [sum(row) for row in probabilities])
+    check_probabilities("probabilities", [p for row in probabilities for p in row])
     ax = ax or plt.subplots(figsize=(5.4, 1.2 + 0.2 * len(tokens)))[1]
     for row, (best_first, guess) in enumerate(zip(probabilities, guesses, strict=True)):
         start = 0.0
@@ -105,3 +111,5 @@ def _check_distributions(
     lengths = {name: len(probabilities) for name, probabilities in distributions.items()}
     if len(lengths) != 2 or set(lengths.values()) != {len(tokens)}:
         raise ValueError(f"two contexts with {len(tokens)} probabilities each, not {lengths}")
+    for name, probabilities in distributions.items():
+        check_probabilities(f"probabilities of {name!r}", probabilities)

@@ -19,7 +19,7 @@ STAGES = {
     "messages": ("messages", WEIGHTS, LEFT, 0),
     "rendered": ("chat template → rendered prompt", WEIGHTS, LEFT, 1),
     "inputs": ("tokenizer → input_ids,\nattention_mask", WEIGHTS, LEFT, 2),
-    "prefill": ("PREFILL: one forward over\nthe prompt, logits everywhere", PREFILL, LEFT, 3),
+    "prefill": ("PREFILL: one forward over\nthe whole prompt", PREFILL, LEFT, 3),
     "choice": ("last position's logits → argmax\n→ token 1", CHOICE, LEFT, 4),
     "stop": ("EOS or max_new_tokens?", CHOICE, LEFT, 5),
     "text": ("ids → text", WEIGHTS, LEFT, 6),
