@@ -98,6 +98,7 @@ def with_few_layers(model: PreTrainedModel, layers: int = 2) -> PreTrainedModel:
     config = copy.deepcopy(model.config)
     config.num_hidden_layers, config.vocab_size = layers, 1024
     config.pad_token_id = None  # it may be an id that is no longer there
+    config.name_or_path = ""  # it comes from no checkpoint
     if getattr(config, "layer_types", None):
         config.layer_types = config.layer_types[:layers]
     small: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=model.dtype)

@@ -160,6 +160,7 @@ def test_few_layers_are_like_those_of_the_model_and_the_model_is_left_alone(mode
     assert (small.config.num_hidden_layers, small.config.vocab_size) == (1, 1024)
     assert layer_matrix_numbers(small.config) == layer_matrix_numbers(model.config)
     assert (small.dtype, small.device, small.training) == (model.dtype, model.device, False)
+    assert small.name_or_path == ""
     assert prefill_seconds(small, (3,), repeats=1).keys() == {3}
     assert model.config.num_hidden_layers == layers
 
