@@ -30,6 +30,14 @@ import matplotlib.pyplot as plt
 
 plt.subplots()[1].plot([1, 2, 3]);"""
 FIGURE = {"image": {"alt": "a line that rises"}, "figure": {"caption": "Up.", "name": "fig-up"}}
+# What a run of a notebook leaves beside it, as far as pages show it.
+RUN = {
+    "seconds": 12.3,
+    "peak_memory_bytes": 3 * 1024**3 // 2,
+    "model": "some-model",
+    "place": "float32 on cpu: a processor",
+    "date": "2026-11-29T10:00:00+00:00",
+}
 WIDGET = "import ipywidgets\n\nipywidgets.IntSlider()"
 
 

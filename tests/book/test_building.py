@@ -1,9 +1,12 @@
 """A warning of any kind fails the build, again and again, and leaves the last good pages alone."""
 
+import json
+from pathlib import Path
+
 import pytest
 from nbformat import read, write
 from nbformat.v4 import new_output
-from tests.little_book import make_book
+from tests.little_book import RUN, make_book
 
 import pages
 
@@ -28,6 +31,8 @@ def run_without_kernel(book, output=None) -> None:
             notebook.cells[1].outputs = [output]
         (book / pages.EXECUTED / name).parent.mkdir(parents=True, exist_ok=True)
         write(notebook, book / pages.EXECUTED / name)
+        record = book / pages.EXECUTED / Path(name).with_suffix(".run.json")
+        record.write_text(json.dumps(RUN), "utf-8")
 
 
 def make_pages(book) -> str:

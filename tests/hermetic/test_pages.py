@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from tests.little_book import make_book
+from tests.little_book import RUN, make_book
 
 import pages
 
@@ -84,15 +84,6 @@ def test_a_change_of_settings_contents_or_style_makes_pages_anew(tmp_path, chang
         file.write("\nnumbered: 1\n" if changed == "_config.yml" else "\n# changed\n")
     pages.publish(book, [])
     assert pages.fingerprint(book) != before
-
-
-RUN = {
-    "seconds": 12.3,
-    "peak_memory_bytes": 3 * 1024**3 // 2,
-    "model": "some-model",
-    "place": "float32 on cpu: a processor",
-    "date": "2026-11-29T10:00:00+00:00",
-}
 
 
 def executed(book, path: str) -> Path:
