@@ -10,7 +10,7 @@ from tests.little_book import RUN, make_book
 
 import pages
 
-NOTEBOOKS = ["notebooks/one.ipynb", "notebooks/two.ipynb"]
+NOTEBOOKS = [Path("notebooks/one.ipynb"), Path("notebooks/two.ipynb")]
 GOOD = "# A little book\n"
 BAD = """\
 # A little book
@@ -31,7 +31,7 @@ def run_without_kernel(book, output=None) -> None:
             notebook.cells[1].outputs = [output]
         (book / pages.EXECUTED / name).parent.mkdir(parents=True, exist_ok=True)
         write(notebook, book / pages.EXECUTED / name)
-        record = book / pages.EXECUTED / Path(name).with_suffix(".run.json")
+        record = book / pages.EXECUTED / name.with_suffix(".run.json")
         record.write_text(json.dumps(RUN), "utf-8")
 
 
