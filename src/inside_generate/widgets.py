@@ -111,7 +111,8 @@ def _moving(view: Callable[..., Any], **settings: ipywidgets.Widget) -> ipywidge
     """Return ``settings`` as a box, and below them what ``view`` makes of them at each move.
 
     Shown as HTML: ipywidgets' own ``interactive`` captures what is displayed, and for that talks to
-    whoever runs the notebook while a cell is running, which can make the tests wait for ever.
+    whoever runs the notebook while a cell is running: it can then
+    miss the answer and wait until the cell's time is over.
     """
     shown = ipywidgets.HTML()
 

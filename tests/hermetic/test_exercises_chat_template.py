@@ -117,14 +117,6 @@ def test_the_spelling_check_knows_right_from_likely_wrong(name, tokenizer):
     assert said in checks.check_spells_control_token(learners, tokenizer)
 
 
-@pytest.mark.parametrize(
-    "check", dict.fromkeys(check for check, _ in TABLE), ids=lambda check: check.__name__
-)
-def test_an_untouched_cell_is_told_so(check):
-    assert check(...) == UNTRIED
-    assert check(lambda *_: ...) == UNTRIED
-
-
 def test_an_untouched_spelling_cell_is_told_so(tokenizer):
     assert checks.check_spells_control_token(..., tokenizer) == UNTRIED
     assert checks.check_spells_control_token(lambda *_: ..., tokenizer) == UNTRIED

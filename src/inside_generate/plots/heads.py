@@ -11,9 +11,9 @@ from transformers import PretrainedConfig
 
 from inside_generate.cache import kv_cache_bytes, kv_head_of, kv_heads, with_kv_heads
 from inside_generate.guards import check_numbers
+from inside_generate.memory import MIB
 from inside_generate.plots.style import ATTENTION, CACHE, INK
 
-MIB = 1024**2
 FOOT, TOP = 0.0, 1.0  # heights of the KV heads and of the query heads
 
 

@@ -10,9 +10,9 @@ from transformers import PretrainedConfig
 
 from inside_generate.cache import kv_cache_bytes, logits_bytes, weight_bytes
 from inside_generate.guards import check_numbers
+from inside_generate.memory import MIB
 from inside_generate.plots.style import CACHE, CHOICE, INK, PREFILL, WEIGHTS
 
-MIB = 1024**2
 _COLOURS = {"weights": WEIGHTS, "KV cache": CACHE, "logits": CHOICE, "rest": PREFILL}
 
 
