@@ -22,6 +22,7 @@ _TAUGHT_IN = {
     "cached_length": "loop",
     "cached_keys_and_values": "loop",
     "greedy": "sampling",
+    "SeesTokens": "sampling",
     "Step": "trace",
     "Trace": "trace",
     "kv_cache_bytes": "cache",

@@ -70,6 +70,25 @@ def check_decode(
     check_window(cached + 1, config)
 
 
+def check_empty_cache(held: int, room: int | None, length: int) -> None:
+    """Raise unless the cache to fill is empty and ``length`` tokens fit into it."""
+    if held:
+        raise ValueError(
+            f"the cache holds {held} tokens already: a prefill starts with an empty one, and the "
+            "tokens after it go through decode_step, one at a time"
+        )
+    check_room(length, room)
+
+
+def check_room(needed: int, room: int | None) -> None:
+    """Raise where a cache of fixed size has fewer slots than the tokens need."""
+    if room is not None and needed > room:
+        raise ValueError(
+            f"the cache has {room} slots and {needed} tokens need one each: make it as long as "
+            "prompt and answer together"
+        )
+
+
 def _check_mask_values(attention_mask: torch.Tensor) -> None:
     """Raise unless each row is zeros (padding), then ones, and ends in a one."""
     real = attention_mask == 1

@@ -18,9 +18,9 @@ from transformers import Cache, PreTrainedModel, PreTrainedTokenizerBase
 
 from inside_generate import memory
 from inside_generate.chat import Messages, decode_text, encode, render_chat
-from inside_generate.checks import check_decode, check_prompt, check_window
+from inside_generate.checks import check_decode, check_empty_cache, check_prompt, check_room
 from inside_generate.guards import check_sizes
-from inside_generate.sampling import Sampler, check_choice, greedy
+from inside_generate.sampling import Sampler, SeesTokens, choose, greedy
 from inside_generate.stopping import EosTokenIds, check_limit, resolve_eos_token_ids
 from inside_generate.timing import Clock, device_clock
 from inside_generate.trace import Step, Trace, stop_reason, token_text, top_candidates
@@ -38,19 +38,26 @@ class Forward:
 
 @torch.inference_mode()
 def prefill(
-    model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], keep_all_logits: bool = False
+    model: PreTrainedModel,
+    inputs: Mapping[str, torch.Tensor],
+    keep_all_logits: bool = False,
+    cache: Cache | None = None,
 ) -> Forward:
-    """Run the whole prompt through the model once: logits of the last position, and a new cache.
+    """Run the whole prompt through the model once: logits of the last position, and its cache.
 
     ``inputs`` holds ``input_ids`` and ``attention_mask``, both [B, L], left-padded if at all.
-    Only the last row of logits is computed unless ``keep_all_logits`` asks for all L.
+    Only the last row of logits is computed unless ``keep_all_logits`` asks for all L. ``cache`` is
+    an empty one to fill, such as a ``StaticCache``; without it the model makes one that grows.
     """
     input_ids, attention_mask = inputs["input_ids"], inputs["attention_mask"]
     check_prompt(input_ids, attention_mask, model.config)
+    if cache is not None:
+        check_empty_cache(cached_length(cache), cache_room(cache), input_ids.shape[1])
     output = model(
         input_ids=input_ids,  # [B, L]
         attention_mask=attention_mask,  # [B, L]
         position_ids=positions(attention_mask),  # [B, L]
+        cache=cache,
         use_cache=True,
         logits_to_keep=0 if keep_all_logits else 1,  # 0 means all
     )
@@ -68,6 +75,7 @@ def decode_step(
     """
     held, layers = cached_length(cache), number_of_cached_layers(cache)
     check_decode(token_ids, attention_mask, held, layers, _rows_and_heads(cache), model.config)
+    check_room(held + 1, cache_room(cache))
     output = model(
         input_ids=token_ids,  # [B, 1]
         attention_mask=attention_mask,  # [B, cached + 1]
@@ -84,7 +92,7 @@ def stream(
     inputs: Mapping[str, torch.Tensor],
     *,
     max_new_tokens: int = 64,
-    sampler: Sampler = greedy,
+    sampler: Sampler | SeesTokens = greedy,
     eos_token_ids: EosTokenIds = None,
     keep_all_logits: bool = False,
     clock: Clock | None = None,
@@ -93,14 +101,14 @@ def stream(
 
     T tokens cost one prefill and T − 1 decode forwards: the last token picked is never an input.
     """
-    attention_mask = inputs["attention_mask"]  # [1, L]
+    tokens, attention_mask = inputs["input_ids"], inputs["attention_mask"]  # [1, L]
     stops = resolve_eos_token_ids(eos_token_ids, model, tokenizer)
     check_limit(max_new_tokens, attention_mask.shape, model.config)
     clock = clock or device_clock(model.device)
     start = clock()
     forward = prefill(model, inputs, keep_all_logits)
     for number in range(1, max_new_tokens + 1):
-        token_ids = check_choice(sampler(forward.logits), forward.logits)  # [1]
+        token_ids = choose(sampler, forward.logits, tokens)  # [1]
         token_id = int(token_ids)
         seconds = clock() - start
         yield Step(
@@ -118,6 +126,7 @@ def stream(
         if token_id in stops or number == max_new_tokens:
             return
         start = clock()
+        tokens = torch.cat([tokens, token_ids[:, None]], dim=-1)  # [1, L + number]
         attention_mask = append_one(attention_mask)  # the new token becomes visible
         forward = decode_step(model, token_ids[:, None], forward.cache, attention_mask)
 
@@ -128,7 +137,7 @@ def generate(
     messages: Messages,
     *,
     max_new_tokens: int = 64,
-    sampler: Sampler = greedy,
+    sampler: Sampler | SeesTokens = greedy,
     eos_token_ids: EosTokenIds = None,
     keep_all_logits: bool = False,
     clock: Clock | None = None,
@@ -208,22 +217,16 @@ def drop_last(cache: Cache, tokens: int = 1) -> None:
     cache.crop(-tokens)  # the library takes negative counts only
 
 
-def synthetic_cache(model: PreTrainedModel, length: int, batch: int = 1) -> Cache:
-    """Return a cache of ``length`` tokens that no prompt has made: random keys and values.
+def replace_cached(cache: Cache, layer: int, keys: torch.Tensor, values: torch.Tensor) -> None:
+    """Put other keys and values, each [B, H_kv, L, D], into one layer, in place."""
+    cache.layers[layer].keys, cache.layers[layer].values = keys, values
 
-    For timing, which does not depend on what they say. Shapes, dtype and device are those of a
-    real prefill of one token. ``ValueError`` for a model whose cache forgets (sliding window).
-    """
-    check_sizes(1, length=length, batch=batch)
-    check_window(length, model.config)
-    ids = torch.zeros(batch, 1, dtype=torch.long, device=model.device)
-    cache = prefill(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}).cache
-    for layer in cache.layers:
-        longer = layer.keys.expand(-1, -1, length, -1)  # [B, H_kv, 1, D] → [B, H_kv, length, D]
-        layer.keys, layer.values = torch.randn_like(longer), torch.randn_like(longer)
-    if cached_length(cache) != length:
-        raise ValueError("this model's cache does not keep every token: it has a sliding window")
-    return cache
+
+def cache_room(cache: Cache) -> int | None:
+    """Return how many tokens fit into the cache; ``None`` for one that grows."""
+    layers = zip(cache.layers, cache.is_sliding, strict=True)
+    rooms = (layer.get_max_length() for layer, forgets in layers if not forgets)
+    return min((room for room in rooms if room > 0), default=None)
 
 
 # --- details --------------------------------------------------------------------------------------

@@ -6,11 +6,24 @@ gets no model, and ought not to change the logits: the forward pass and the choi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
 Sampler = Callable[[torch.Tensor], torch.Tensor]
+TokenRows = torch.Tensor | Sequence[torch.Tensor]  # the ids of each row so far, prompt included
+
+
+@dataclass(frozen=True)
+class SeesTokens:
+    """A sampler that must know the tokens so far, as a repetition penalty must.
+
+    ``function`` takes the logits, [B, V], and for each row its own ids: a tensor [B, n], or B
+    tensors of different length, without the padding.
+    """
+
+    function: Callable[[torch.Tensor, TokenRows], torch.Tensor]
 
 
 def greedy(logits: torch.Tensor) -> torch.Tensor:
@@ -20,6 +33,15 @@ def greedy(logits: torch.Tensor) -> torch.Tensor:
     the lowest id wins, as the documentation of ``torch.argmax`` promises.
     """
     return logits.argmax(dim=-1)
+
+
+def choose(
+    sampler: Sampler | SeesTokens, logits: torch.Tensor, token_ids: TokenRows
+) -> torch.Tensor:
+    """Ask a sampler for one id a row, [B]; only one that sees tokens is given them."""
+    if isinstance(sampler, SeesTokens):
+        return check_choice(sampler.function(logits, token_ids), logits)
+    return check_choice(sampler(logits), logits)
 
 
 def check_choice(token_ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:

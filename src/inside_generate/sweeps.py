@@ -18,7 +18,8 @@ from transformers import AutoModelForCausalLM, Cache, PreTrainedModel
 
 from inside_generate.cache import kv_cache_bytes
 from inside_generate.guards import check_numbers, check_sizes
-from inside_generate.loop import decode_step, drop_last, prefill, synthetic_cache
+from inside_generate.loop import decode_step, drop_last, prefill
+from inside_generate.synthetic import synthetic_cache
 from inside_generate.timing import Clock, device_clock
 
 MOST_TOKENS = 1e12  # more than any model takes, and the square is still a number

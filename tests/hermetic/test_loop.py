@@ -5,6 +5,7 @@ import torch
 from tests.tiny import random_inputs
 
 from inside_generate import (
+    SeesTokens,
     append_one,
     cached_keys_and_values,
     cached_length,
@@ -184,3 +185,23 @@ def test_another_sampler_picks_the_tokens(model, tokenizer):
 
     trace = generate(model, tokenizer, "soup", max_new_tokens=4, sampler=second_best)
     assert trace.generated_ids == [step.top_k[1].token_id for step in trace.steps]
+
+
+def test_a_sampler_that_sees_tokens_gets_prompt_and_answer_so_far(model, tokenizer):
+    seen = []
+
+    def never_again(logits, token_ids):
+        seen.append(token_ids[0].tolist())
+        return logits.index_fill(1, token_ids[0], -torch.inf).argmax(dim=-1)
+
+    trace = generate(
+        model,
+        tokenizer,
+        "soup",
+        max_new_tokens=5,
+        sampler=SeesTokens(never_again),
+        eos_token_ids=[],
+    )
+    ids = trace.prompt_ids + trace.generated_ids
+    assert seen == [ids[: len(trace.prompt_ids) + n] for n in range(5)]
+    assert len(set(trace.generated_ids) - set(trace.prompt_ids)) == 5

@@ -6,10 +6,11 @@ import inspect
 import pytest
 import torch
 from tests.tiny import WINDOW, random_inputs, tiny_model
-from transformers import DynamicCache
+from transformers import DynamicCache, MistralConfig, MistralForCausalLM, StaticCache
 
 import inside_generate
 from inside_generate import (
+    cached_keys_and_values,
     cached_length,
     decode_step,
     encode,
@@ -249,3 +250,68 @@ def test_a_new_cache_takes_its_first_token_from_a_decode_step(model):
     cache = DynamicCache(config=model.config)
     step = decode_step(model, torch.tensor([[1]]), cache, torch.ones(1, 1))
     assert cached_length(step.cache) == 1
+
+
+# --- caches of fixed size -------------------------------------------------------------------------
+
+
+def static(model, room):
+    return StaticCache(config=model.config, max_cache_len=room)
+
+
+def tokens_with_static_cache(model, room, prompt=5, new=4):
+    """Return the greedy ids of ``new`` tokens after a prompt, in a cache of ``room`` slots."""
+    inputs = random_inputs(prompt)
+    mask, step = inputs["attention_mask"], prefill(model, inputs, cache=static(model, room))
+    chosen = [greedy(step.logits)]
+    while len(chosen) < new:
+        mask = torch.cat([mask, mask.new_ones(1, 1)], dim=1)
+        step = decode_step(model, chosen[-1][:, None], step.cache, mask)
+        chosen.append(greedy(step.logits))
+    return torch.cat(chosen).tolist(), step.cache
+
+
+def test_a_static_cache_that_is_just_long_enough_gives_the_tokens_of_one_that_grows(model):
+    ids, cache = tokens_with_static_cache(model, room=5 + 4 - 1)
+    roomy, _ = tokens_with_static_cache(model, room=20)
+    reply = model.generate(**random_inputs(5), max_new_tokens=4, do_sample=False, eos_token_id=None)
+    assert ids == roomy == reply[0, 5:].tolist()
+    assert cached_length(cache) == 8
+
+
+def test_a_static_cache_one_slot_too_short_raises_before_the_step(model):
+    with pytest.raises(ValueError, match="the cache has 7 slots and 8 tokens need one each"):
+        tokens_with_static_cache(model, room=5 + 4 - 2)
+    step = prefill(model, random_inputs(7), cache=static(model, 7))
+    before = cached_keys_and_values(step.cache, 0)[0].clone()
+    with pytest.raises(ValueError, match="7 slots and 8 tokens"):
+        decode_step(model, greedy(step.logits)[:, None], step.cache, torch.ones(1, 8))
+    assert cached_length(step.cache) == 7
+    assert torch.equal(cached_keys_and_values(step.cache, 0)[0], before)
+
+
+def test_a_prompt_longer_than_the_static_cache_raises(model):
+    with pytest.raises(ValueError, match="the cache has 6 slots and 7 tokens need one each"):
+        prefill(model, random_inputs(7), cache=static(model, 6))
+
+
+@pytest.mark.parametrize("kind", ["growing", "static"])
+def test_a_prefill_into_a_cache_that_holds_tokens_raises(model, kind):
+    cache = static(model, 30) if kind == "static" else DynamicCache(config=model.config)
+    step = prefill(model, random_inputs(7), cache=cache)
+    assert step.cache is cache
+    with pytest.raises(ValueError, match="the cache holds 7 tokens already"):
+        prefill(model, random_inputs(7), cache=cache)
+    assert cached_length(cache) == 7
+
+
+def test_a_sliding_window_is_no_limit_to_what_a_cache_takes_in():
+    """Its layers have a longest length too, and go on beyond it by forgetting."""
+    settings = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    config = MistralConfig(
+        **settings, vocab_size=352, num_hidden_layers=1, num_key_value_heads=1, sliding_window=4
+    )
+    mistral = MistralForCausalLM(config).eval()
+    step = prefill(mistral, random_inputs(6))
+    after = decode_step(mistral, greedy(step.logits)[:, None], step.cache, torch.ones(1, 7))
+    assert cached_length(after.cache) == 7

@@ -13,7 +13,8 @@ from inside_generate import (
     measured_kv_bytes,
     prefill,
 )
-from inside_generate.loop import drop_last, synthetic_cache
+from inside_generate.loop import drop_last
+from inside_generate.synthetic import synthetic_cache
 
 
 @pytest.mark.parametrize(("length", "batch"), [(1, 1), (7, 1), (20, 3)])
