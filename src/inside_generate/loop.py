@@ -36,7 +36,6 @@ class Forward:
     all_logits: torch.Tensor | None = None  # [B, L, V] where all positions were asked for
 
 
-@torch.inference_mode()
 def prefill(
     model: PreTrainedModel,
     inputs: Mapping[str, torch.Tensor],
@@ -53,18 +52,18 @@ def prefill(
     check_prompt(input_ids, attention_mask, model.config)
     if cache is not None:
         check_empty_cache(cached_length(cache), cache_room(cache), input_ids.shape[1])
-    output = model(
-        input_ids=input_ids,  # [B, L]
-        attention_mask=attention_mask,  # [B, L]
-        position_ids=positions(attention_mask),  # [B, L]
-        cache=cache,
-        use_cache=True,
-        logits_to_keep=0 if keep_all_logits else 1,  # 0 means all
-    )
+    with torch.inference_mode():  # keeps no graph for a backward pass
+        output = model(
+            input_ids=input_ids,  # [B, L]
+            attention_mask=attention_mask,  # [B, L]
+            position_ids=positions(attention_mask),  # [B, L]
+            cache=cache,
+            use_cache=True,
+            logits_to_keep=0 if keep_all_logits else 1,  # 0 means all
+        )
     return _forward(output, keep_all_logits)
 
 
-@torch.inference_mode()
 def decode_step(
     model: PreTrainedModel, token_ids: torch.Tensor, cache: Cache, attention_mask: torch.Tensor
 ) -> Forward:
@@ -76,13 +75,14 @@ def decode_step(
     held, layers = cached_length(cache), number_of_cached_layers(cache)
     check_decode(token_ids, attention_mask, held, layers, _rows_and_heads(cache), model.config)
     check_room(held + 1, cache_room(cache))
-    output = model(
-        input_ids=token_ids,  # [B, 1]
-        attention_mask=attention_mask,  # [B, cached + 1]
-        position_ids=positions(attention_mask)[:, -1:],  # [B, 1]
-        cache=cache,
-        use_cache=True,
-    )
+    with torch.inference_mode():
+        output = model(
+            input_ids=token_ids,  # [B, 1]
+            attention_mask=attention_mask,  # [B, cached + 1]
+            position_ids=positions(attention_mask)[:, -1:],  # [B, 1]
+            cache=cache,
+            use_cache=True,
+        )
     return _forward(output, keep_all_logits=False)
 
 

@@ -90,7 +90,7 @@ def test_prefill_leaves_the_predicted_bytes_behind():
 
 
 def test_an_explicit_head_size_wins_over_the_quotient():
-    assert head_dim(tiny_config()) == 16
+    assert repr(head_dim(tiny_config())) == "16"  # a whole number: shapes are made from it
     assert head_dim(LlamaConfig(hidden_size=48, num_attention_heads=6, head_dim=20)) == 20
 
 
@@ -137,7 +137,9 @@ def test_the_map_of_heads_is_the_one_that_the_library_repeats_by(kv):
     config = tiny_config(num_key_value_heads=kv)
     numbered = torch.arange(kv).view(1, kv, 1, 1)  # each KV head holds its own number
     repeated = repeat_kv(numbered, config.num_attention_heads // kv).flatten()
-    assert [kv_head_of(config, head) for head in range(4)] == repeated.tolist()
+    found = [kv_head_of(config, head) for head in range(4)]
+    assert found == repeated.tolist()
+    assert all(isinstance(head, int) for head in found)  # they index a tensor
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,23 @@ def test_a_dtype_that_is_not_torchs_is_named(formula, dtype):
 
 @pytest.mark.parametrize(("prompt", "tokens"), [(35, 13), (1, 2), (7, 1), (7, 0)])
 def test_reads_are_the_sum_of_what_each_decode_step_sees(prompt, tokens):
-    assert kv_reads(prompt, tokens) == sum(prompt + step for step in range(1, tokens))
+    reads = kv_reads(prompt, tokens)
+    assert reads == sum(prompt + step for step in range(1, tokens))
+    assert isinstance(reads, int)
+
+
+@pytest.mark.parametrize("counts", [(-1, 3), (3, -1), (2.5, 3), (3, 2.5)])
+def test_reads_are_counted_for_whole_numbers_of_tokens_only(counts):
+    with pytest.raises(ValueError, match=r"tokens must be a whole number of at least 0"):
+        kv_reads(*counts)
+
+
+def test_changing_a_copy_with_other_kv_heads_leaves_the_config_alone():
+    """Also what lies deeper: the settings of the positions are a dictionary in it."""
+    config = tiny_config()
+    before = config.to_dict()
+    with_kv_heads(config, 4).rope_parameters["rope_theta"] = 5.0
+    assert config.to_dict() == before
 
 
 # --- weights --------------------------------------------------------------------------------------

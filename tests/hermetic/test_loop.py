@@ -205,3 +205,22 @@ def test_a_sampler_that_sees_tokens_gets_prompt_and_answer_so_far(model, tokeniz
     ids = trace.prompt_ids + trace.generated_ids
     assert seen == [ids[: len(trace.prompt_ids) + n] for n in range(5)]
     assert len(set(trace.generated_ids) - set(trace.prompt_ids)) == 5
+
+
+@pytest.mark.parametrize("function", [generate, stream])
+def test_without_a_limit_an_answer_ends_after_64_tokens(model, tokenizer, function):
+    given = "soup" if function is generate else encode(tokenizer, "soup")
+    made = function(model, tokenizer, given, eos_token_ids=[])
+    assert len(made.steps if function is generate else list(made)) == 64
+
+
+def test_the_prompt_goes_to_the_device_of_the_model(model, tokenizer, monkeypatch):
+    asked = []
+
+    def watched(tokenizer, messages, device=None):
+        asked.append(device)
+        return encode(tokenizer, messages, device)
+
+    monkeypatch.setattr("inside_generate.loop.encode", watched)
+    generate(model, tokenizer, "soup", max_new_tokens=1)
+    assert asked == [model.device]

@@ -48,6 +48,12 @@ def test_dropping_the_last_tokens_leaves_the_first_ones_as_they_were(model):
     assert torch.equal(cached_keys_and_values(cache, 0)[0], keys[:, :, :2])
 
 
+def test_all_tokens_can_be_dropped(model):
+    cache = synthetic_cache(model, 3)
+    drop_last(cache, 3)
+    assert cached_length(cache) == 0
+
+
 @pytest.mark.parametrize("length", [0, -1, 2.5, True])
 def test_a_length_that_is_no_count_is_refused(model, length):
     with pytest.raises(ValueError, match="whole number of at least 1"):
