@@ -21,13 +21,14 @@ LESSON := notebooks/00_the_whole_path.ipynb
 export INSIDE_GENERATE_MODEL := $(MODEL)
 
 .DEFAULT_GOAL := help
-.PHONY: help book test test-all check lab clean clean-all
+.PHONY: help book test test-all check mutants lab clean clean-all
 
 help:
 	@echo "make book       set up .venv, fetch a model, run the notebooks, build _build/html"
 	@echo "make test       set up, then the tests, tier by tier"
 	@echo "make test-all   the same from a clean start, and the checks of the code"
 	@echo "make check      lint, format, types and spelling"
+	@echo "make mutants    break the loop's code on purpose, line by line, and see which tests notice"
 	@echo "make lab        the notebooks in JupyterLab"
 	@echo "make clean      remove what runs produce; the models and .venv stay"
 	@echo "make clean-all  remove .venv too"
@@ -63,12 +64,18 @@ check: $(VENV)/.test
 	@$(PY) -m mypy
 	@$(PY) -m codespell_lib
 
+# Half an hour on two cores. A run that was stopped goes on; what is written anew is mutated anew.
+mutants: $(VENV)/.test
+	@$(PIP) -r .ci/requirements-mutants.txt
+	@OMP_NUM_THREADS=1 $(PY) -m mutmut run
+	@$(PY) -m mutmut results
+
 lab: $(VENV)/.book
 	@$(PY) -m inside_generate fetch --model "$(MODEL)"
 	@$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/$(LESSON) $(LAB_ARGS)
 
 clean:
-	@rm -rf _build .run-* fixtures
+	@rm -rf _build .run-* fixtures mutants
 
 clean-all: clean
 	@rm -rf $(VENV)
