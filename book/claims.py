@@ -8,15 +8,12 @@ holds it against what this module would write.
 
 import sys
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import nbformat
-import yaml
-from markdown_it import MarkdownIt
 from mdit_py_plugins.anchors.index import slugify
 
+from chapters import check_links, headings, notebooks, read_list, table, title, words, write
 from pages import BookError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,54 +37,15 @@ class Place:
     number: int  # among the code cells, from 1
 
 
-class OneOfEach(yaml.SafeLoader):
-    """Takes a key that stands twice for an error; YAML would silently take the last."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """The mapping, if its keys differ."""
-        keys = [key.value for key, _ in node.value]
-        if twice := [key for key in keys if keys.count(key) > 1]:
-            raise yaml.constructor.ConstructorError(None, None, f"{twice[0]} stands twice")
-        return super().construct_mapping(node, deep)
-
-
 def read_claims(root: Path) -> dict[str, dict[str, str]]:
     """The claims by chapter (the notebook's name), each by its key. BookError for other content."""
-    try:
-        content = yaml.load((root / CLAIMS).read_text("utf-8"), OneOfEach)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BookError(f"{CLAIMS}: {' '.join(str(error).split())}") from None
     found: dict[str, dict[str, str]] = {}
-    for chapter, claims in table(content, "the file").items():
-        found[chapter] = {key: words(key, text) for key, text in table(claims, chapter).items()}
+    for chapter, claims in table(read_list(root, CLAIMS), CLAIMS, "the file").items():
+        texts = table(claims, CLAIMS, chapter)
+        found[chapter] = {key: words(text, CLAIMS, key) for key, text in texts.items()}
     keys = [key for claims in found.values() for key in claims]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
         raise BookError(f"{CLAIMS}: in two chapters: {', '.join(twice)}")
-    return found
-
-
-def table(content: Any, where: str) -> dict[str, Any]:
-    """What was read, if it is a table whose keys are strings."""
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise BookError(f"{CLAIMS}: {where} must be a table with names, not {content!r:.60}")
-    return content
-
-
-def words(key: str, text: Any) -> str:
-    """The text of a claim on one line."""
-    if not isinstance(text, str) or not text.split():
-        raise BookError(f"{CLAIMS}: {key} must be a sentence, not {text!r:.60}")
-    return " ".join(text.split())
-
-
-def notebooks(root: Path) -> dict[str, Any]:
-    """The notebooks by name, in order."""
-    found = {}
-    for path in sorted((root / "notebooks").glob("[!.]*.ipynb")):
-        try:
-            found[path.stem] = nbformat.read(path, 4)
-        except (OSError, ValueError, AttributeError, nbformat.ValidationError) as error:
-            raise BookError(f"{path.name} is no notebook: {' '.join(str(error).split())}") from None
     return found
 
 
@@ -118,30 +76,6 @@ def keys_of(cell: Any, where: str) -> list[str]:
     return keys
 
 
-def headings(cell: Any) -> list[str]:
-    """The headings in a cell of prose, in order."""
-    tokens = MarkdownIt().parse(cell.source) if cell.cell_type == "markdown" else []
-    pairs = pairwise(tokens)  # a heading opens, and its text is the next token
-    return [text.content for opening, text in pairs if opening.type == "heading_open"]
-
-
-def check_links(name: str, sections: list[list[str]]) -> None:
-    """BookError where a link to a section could mean two."""
-    anchors = [slugify(heading) for begun in sections for heading in begun]
-    if twice := [anchor for anchor in anchors if anchors.count(anchor) > 1]:
-        raise BookError(f"{name} has two headings for #{twice[0]}")
-
-
-def title(books: dict[str, Any], chapter: str) -> str:
-    """The title of a chapter."""
-    if chapter not in books:
-        raise BookError(f"{CLAIMS}: there is no notebook {chapter}")
-    first = [heading for cell in books[chapter].cells[:1] for heading in headings(cell)]
-    if not first:
-        raise BookError(f"{chapter}: the first cell must be the title")
-    return first[0]
-
-
 def page(root: Path) -> str:
     """The whole page. BookError where claims and cells do not belong to each other."""
     claims, books = read_claims(root), notebooks(root)
@@ -153,7 +87,7 @@ def page(root: Path) -> str:
         raise BookError(f"cells carry keys that {CLAIMS} does not have: {', '.join(unknown)}")
     parts = [OPENING]
     for chapter, texts in claims.items():
-        parts.append(f"## [{title(books, chapter)}](../notebooks/{chapter}.ipynb)\n")
+        parts.append(f"## [{title(books, chapter, CLAIMS)}](../notebooks/{chapter}.ipynb)\n")
         parts.append("\n".join(line(text, shown[key]) for key, text in texts.items()) + "\n")
     return "\n".join(parts)
 
@@ -170,12 +104,7 @@ def line(text: str, cells: list[Place]) -> str:
 
 def main() -> int:
     """Write the page, and return the exit status."""
-    try:
-        (ROOT / PAGE).write_text(page(ROOT), encoding="utf-8")
-    except BookError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return write(ROOT, PAGE, page)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
-from inside_generate.errors import InsideGenerateError
+from inside_generate.errors import InsideGenerateError, shown
 
 DEFAULT_PROMPT = "What's for lunch today?"
 DEFAULT_OUTPUT = "fixtures/01_forward.json"
@@ -107,15 +107,19 @@ def doctor_command(_: argparse.Namespace) -> int:
 def bench_command(options: argparse.Namespace) -> int:
     """Measure the loop beside generate()."""
     from inside_generate.bench import card, last_line, run
+    from inside_generate.device import choose_device
     from inside_generate.quiet import quiet_libraries
-    from inside_generate.record import write_json
+    from inside_generate.record import check_target, write_json
 
+    choose_device(options.device)
+    if options.output is not None:
+        check_target(options.output)
     with quiet_libraries(), refusals_as_messages():
         result = run(
             options.model, options.device, options.dtype, options.new_tokens, options.pairs, say
         )
     say(card(result))
-    if options.output:
+    if options.output is not None:
         say(f"saved: {write_json(result, options.output)}")
     say(last_line(result))
     return 0
@@ -153,7 +157,7 @@ def whole_number(minimum: int) -> Callable[[str], int]:
             value = minimum - 1
         if value < minimum:
             raise argparse.ArgumentTypeError(
-                f"must be a whole number of at least {minimum}, not {text!r}"
+                f"must be a whole number of at least {minimum}, not {shown(text)}"
             )
         return value
 

@@ -12,8 +12,10 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, Cache, PretrainedConfig, PreTrainedModel
 
-from inside_generate.guards import check_sizes
+from inside_generate.guards import check_has, check_sizes
 from inside_generate.loop import cached_keys_and_values, number_of_cached_layers
+
+CONFIG = "the config of a language model with dense attention is wanted here, such as model.config"
 
 
 def head_dim(config: PretrainedConfig) -> int:
@@ -70,6 +72,7 @@ def kv_cache_bytes(
     2 (keys and values) · layers · KV heads · head_dim · B · L · bytes per number.
     """
     check_sizes(length=length, batch=batch)
+    check_has(config, "num_hidden_layers", "num_attention_heads", "hidden_size", hint=CONFIG)
     numbers = 2 * config.num_hidden_layers * kv_heads(config) * head_dim(config)
     return numbers * _bytes_each(dtype) * batch * length
 
@@ -79,6 +82,7 @@ def logits_bytes(
 ) -> int:
     """Return the bytes of logits for ``length`` positions: B · L · V · bytes per number."""
     check_sizes(length=length, batch=batch)
+    check_has(config, "vocab_size", hint=CONFIG)
     return batch * length * config.vocab_size * _bytes_each(dtype)
 
 
@@ -95,6 +99,9 @@ def parameter_count(model_or_config: PreTrainedModel | PretrainedConfig) -> int:
     From a config the model is built on the ``meta`` device: shapes without memory.
     """
     model: Any = model_or_config
+    check_has(
+        model, "to_dict" if isinstance(model, PretrainedConfig) else "parameters", hint=CONFIG
+    )
     if isinstance(model_or_config, PretrainedConfig):
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(model_or_config)
@@ -108,6 +115,7 @@ def measured_kv_bytes(cache: Cache) -> int:
         tensor
         for layer in range(number_of_cached_layers(cache))
         for tensor in cached_keys_and_values(cache, layer)
+        if tensor is not None  # a layer that has met no token yet
     )
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 

@@ -10,13 +10,15 @@ end their own turn and begin another one, the system's included.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import torch
-from jinja2 import TemplateError
 from transformers import BatchEncoding, PreTrainedTokenizerBase
+
+from inside_generate.errors import in_a_line, shown
+from inside_generate.guards import check_has, check_ids_in_a_row, check_text
 
 Messages = str | Sequence[Mapping[str, Any]]
 
@@ -29,13 +31,13 @@ def as_messages(messages: Messages) -> list[dict[str, Any]]:
     if not turns or not all(isinstance(turn, Mapping) and "role" in turn for turn in turns):
         raise ValueError(
             "messages must be a string or a non-empty list of "
-            f'{{"role": …, "content": …}}, not {messages!r}'
+            f'{{"role": …, "content": …}}, not {shown(messages)}'
         )
-    for text in _strings_in(turns):
-        if lone := re.search(r"[\ud800-\udfff]", text):
-            raise ValueError(
-                f"a message holds {lone.group()!r}, half of a character: not valid text"
-            )
+    try:
+        for text in _strings_in(turns):
+            check_text("a message", text)
+    except RecursionError:
+        raise ValueError("a message is nested too deeply, or holds itself") from None
     return [dict(turn) for turn in turns]
 
 
@@ -49,18 +51,25 @@ def render_chat(
 
     ``add_generation_prompt`` opens the assistant's turn at the end, so that what the model
     continues is an answer. Raises ``ValueError`` where the checkpoint has no chat template.
+
+    A template is a program of the checkpoint's. The library runs it in a sandbox, which keeps it
+    from files and network, and one loop from more than 100,000 rounds; but not loops in loops.
     """
+    check_has(tokenizer, "chat_template", hint="load() returns the tokenizer first, then the model")
+    turns = as_messages(messages)
     if not tokenizer.chat_template:
         raise ValueError(
             f"the tokenizer of {tokenizer.name_or_path!r} has no chat template: "
             "it belongs to a base model; choose an instruct (chat) model"
         )
     try:
-        return tokenizer.apply_chat_template(
-            as_messages(messages), tokenize=False, add_generation_prompt=add_generation_prompt
+        rendered = tokenizer.apply_chat_template(
+            turns, tokenize=False, add_generation_prompt=add_generation_prompt
         )
-    except (TemplateError, TypeError) as error:
-        raise ValueError(f"the chat template refuses these messages: {error}") from error
+    except Exception as error:  # a program from anywhere may fail in any way
+        raise ValueError(f"the chat template refuses these messages: {in_a_line(error)}") from error
+    check_text("what the chat template wrote", rendered)
+    return rendered
 
 
 def encode(
@@ -71,28 +80,42 @@ def encode(
     """Render and tokenize one conversation: ``input_ids`` and ``attention_mask``, both [1, L].
 
     For ordinary content the ids are exactly those of the template's own text. Control tokens
-    spelled in a message are encoded as the characters they are written with.
+    spelled in a message are encoded as the characters they are written with. How long a prompt may
+    be is the model's affair: ``prefill`` says when it is too long.
     """
+    rendered = render_chat(tokenizer, messages)
     turns = as_messages(messages)
-    rendered = render_chat(tokenizer, turns)
     # The template already wrote the special tokens; the tokenizer must not add more.
-    ids = tokenizer(rendered, add_special_tokens=False)["input_ids"]
+    ids = tokenizer(rendered, add_special_tokens=False, verbose=False)["input_ids"]
+    if not ids:
+        raise ValueError("the chat template writes nothing for these messages: there is no prompt")
     hide = _placeholders(tokenizer, turns)
     if hide:
         hidden = render_chat(tokenizer, _replace_strings(turns, hide))
-        own = tokenizer(hidden, add_special_tokens=False, return_offsets_mapping=True)
+        own = tokenizer(
+            hidden, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
         if _control_ids(tokenizer, ids) != _control_ids(tokenizer, own["input_ids"]):
             ids = _encode_with_literals(tokenizer, rendered, hidden, own, hide)
-    input_ids = torch.tensor([ids], dtype=torch.long, device=device)  # [1, L]
+    try:
+        input_ids = torch.tensor([ids], dtype=torch.long, device=device)  # [1, L]
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device {device!r} cannot be used: {in_a_line(error)}") from error
     return BatchEncoding({"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)})
 
 
 def decode_text(
     tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], *, skip_special_tokens: bool = True
 ) -> str:
-    """Return the text of ``ids`` as a user reads it, without the control tokens by default."""
+    """Return the text of ``ids`` as a user reads it, without the control tokens by default.
+
+    An id of the model's that the tokenizer has no token for adds nothing.
+    """
+    row = check_ids_in_a_row("what is decoded", ids)
+    if row and not 0 <= min(row) <= max(row) < 2**32:
+        raise ValueError(f"no token has the id {min(row) if min(row) < 0 else max(row)}")
     return tokenizer.decode(
-        ids, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
+        row, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
     )
 
 
@@ -110,13 +133,18 @@ def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 
 
 def _strings_in(value: Any) -> Iterable[str]:
+    """Yield all text in nested messages; what might turn into text unseen is an error."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         yield from _strings_in([*value.keys(), *value.values()])  # templates write keys too
-    elif isinstance(value, Sequence):
+    elif isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         for item in value:
             yield from _strings_in(item)
+    elif value is not None and not isinstance(value, Number):
+        raise ValueError(
+            f"a message may hold text, numbers, lists and dictionaries, not {shown(value)}"
+        )
 
 
 def _control_ids(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> list[int]:
@@ -136,7 +164,8 @@ def _replace_strings(value: Any, table: Mapping[str, str]) -> Any:
             for key, item in value.items()
         }
     if isinstance(value, Sequence):
-        return [_replace_strings(item, table) for item in value]
+        kind = tuple if isinstance(value, tuple) else list
+        return kind(_replace_strings(item, table) for item in value)
     return value
 
 
@@ -165,6 +194,11 @@ def _encode_with_literals(
 
     ``hidden`` is the rendering with placeholders, ``own`` its tokens with their offsets.
     """
+    check_has(
+        tokenizer,
+        "backend_tokenizer",
+        hint="a message spells a control token, and this tokenizer cannot keep it as plain text",
+    )
     show = {placeholder: character for character, placeholder in hide.items()}
     if _replace_strings(hidden, show) != rendered:
         raise ValueError(

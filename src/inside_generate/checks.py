@@ -6,8 +6,44 @@ the value that was wrong.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
-from transformers import PretrainedConfig
+from transformers import Cache, PretrainedConfig, PreTrainedModel
+
+from inside_generate.guards import check_has
+
+MODEL = "the model is wanted here; load() returns the tokenizer first, then the model"
+
+
+def ids_and_mask(
+    inputs: Mapping[str, torch.Tensor], model: PreTrainedModel
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ``input_ids`` and ``attention_mask`` of a prompt, or raise where one is missing.
+
+    The ids have to be where the model is.
+    """
+    check_has(model, "config", "device", hint=MODEL)
+    names = ("input_ids", "attention_mask")
+    if not isinstance(inputs, Mapping) or not all(name in inputs for name in names):
+        found = sorted(inputs) if isinstance(inputs, Mapping) else type(inputs).__name__
+        raise ValueError(
+            f"inputs must hold input_ids and attention_mask, as encode() returns them, not {found}"
+        )
+    check_id_tensor(inputs["input_ids"])
+    if inputs["input_ids"].device != model.device:
+        raise ValueError(
+            f"input_ids are on {inputs['input_ids'].device} and the model is on {model.device}: "
+            "encode(tokenizer, messages, model.device) puts them there"
+        )
+    return inputs["input_ids"], inputs["attention_mask"]
+
+
+def check_is_cache(cache: Cache) -> None:
+    """Raise unless this is a cache of the library's present kind."""
+    if not isinstance(cache, Cache):
+        raise ValueError(f"cache must be a Cache, as prefill() returns one, not {type(cache)}")
 
 
 def check_prompt(
@@ -19,10 +55,10 @@ def check_prompt(
         raise ValueError(
             f"input_ids must be [B, L] with L ≥ 1 and B ≥ 1, not {list(input_ids.shape)}"
         )
-    if attention_mask.shape != input_ids.shape:
+    if _shape(attention_mask) != list(input_ids.shape):
         raise ValueError(
             f"attention_mask must be {list(input_ids.shape)} like input_ids, "
-            f"not {list(attention_mask.shape)}"
+            f"not {_shape(attention_mask)}"
         )
     _check_mask_values(attention_mask)
     _check_ids(input_ids, config)
@@ -34,50 +70,63 @@ def check_decode(
     attention_mask: torch.Tensor,
     cached: int,
     cached_layers: int,
-    rows_and_heads: tuple[int, ...] | None,
-    config: PretrainedConfig,
+    form: tuple[Any, ...] | None,
+    model: PreTrainedModel,
 ) -> None:
     """Raise unless this is one more token a row, [B, 1], for a cache of ``cached`` tokens.
 
-    ``rows_and_heads`` is [B, H_kv] of what the cache holds, ``None`` for one that is new.
+    ``form`` is B, H_kv, D and dtype of what the cache holds, ``None`` for one that is new. A cache
+    of another form would have grown in its first layer before torch raises.
     """
+    config = model.config
     check_id_tensor(token_ids)
     if token_ids.dim() != 2 or token_ids.shape[1] != 1:
         raise ValueError(
             f"a decode step takes one token a row, [B, 1], not {list(token_ids.shape)}: "
             "the tokens before it are in the cache already"
         )
-    if cached_layers != config.num_hidden_layers:
-        raise ValueError(
-            f"the cache has {cached_layers} layers and the model {config.num_hidden_layers}: "
-            "it belongs to another model"
-        )
+    _check_layers(cached_layers, config)
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    if rows_and_heads not in (None, (len(token_ids), heads)):
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    step = (len(token_ids), heads, size, model.dtype)
+    if form not in (None, step):
         raise ValueError(
-            f"the cache holds rows and KV heads {list(rows_and_heads or ())}, and the step has "
-            f"{[len(token_ids), heads]}: it belongs to another batch or model"
+            f"the cache holds rows, KV heads, head size and dtype {list(form or ())}, and the step "
+            f"has {list(step)}: it belongs to another batch or model"
         )
     expected = [token_ids.shape[0], cached + 1]
-    if list(attention_mask.shape) != expected:
+    if _shape(attention_mask) != expected:
         raise ValueError(
-            f"attention_mask must be {expected}, not {list(attention_mask.shape)}: "
+            f"attention_mask must be {expected}, not {_shape(attention_mask)}: "
             f"the cache holds {cached} tokens and one more comes in"
         )
     if not bool((attention_mask[:, -1] == 1).all()):
         raise ValueError("the mask hides the new token: its last column must be 1")
+    _check_mask_values(attention_mask)
     _check_ids(token_ids, config)
     check_window(cached + 1, config)
 
 
-def check_empty_cache(held: int, room: int | None, length: int) -> None:
+def check_empty_cache(
+    held: int, room: int | None, length: int, layers: int, config: PretrainedConfig
+) -> None:
     """Raise unless the cache to fill is empty and ``length`` tokens fit into it."""
+    if layers:  # one that was made without a config makes its layers as they come
+        _check_layers(layers, config)
     if held:
         raise ValueError(
             f"the cache holds {held} tokens already: a prefill starts with an empty one, and the "
             "tokens after it go through decode_step, one at a time"
         )
     check_room(length, room)
+
+
+def _check_layers(layers: int, config: PretrainedConfig) -> None:
+    if layers != config.num_hidden_layers:
+        raise ValueError(
+            f"the cache has {layers} layers and the model {config.num_hidden_layers}: "
+            "it belongs to another model"
+        )
 
 
 def check_room(needed: int, room: int | None) -> None:
@@ -87,6 +136,11 @@ def check_room(needed: int, room: int | None) -> None:
             f"the cache has {room} slots and {needed} tokens need one each: make it as long as "
             "prompt and answer together"
         )
+
+
+def _shape(tensor: object) -> list[int] | str:
+    """Return the shape, or what it is where it is no tensor."""
+    return list(tensor.shape) if isinstance(tensor, torch.Tensor) else type(tensor).__name__
 
 
 def _check_mask_values(attention_mask: torch.Tensor) -> None:

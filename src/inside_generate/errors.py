@@ -28,3 +28,9 @@ def in_a_line(error: Exception) -> str:
     """Return another library's message without its line breaks, and not all of a long one."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text.rstrip(".") if len(text) < 300 else f"{text[:300]}…"
+
+
+def shown(value: object) -> str:
+    """Return a value as a message names it: in one line, and not all of a long one."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 100 else f"{text[:100]}…"

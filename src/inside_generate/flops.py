@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from transformers import PretrainedConfig
 
-from inside_generate.cache import head_dim, kv_heads
-from inside_generate.guards import check_sizes
+from inside_generate.cache import CONFIG, head_dim, kv_heads
+from inside_generate.guards import check_has, check_sizes
 
 
 def layer_matrix_numbers(config: PretrainedConfig) -> int:
     """Return how many numbers one layer's weight matrices hold: Q, K, V, output, and the MLP's."""
+    check_has(config, "num_attention_heads", "hidden_size", "intermediate_size", hint=CONFIG)
     query_width = config.num_attention_heads * head_dim(config)
     kv_width = kv_heads(config) * head_dim(config)
     attention = config.hidden_size * (2 * query_width + 2 * kv_width)

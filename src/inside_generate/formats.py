@@ -68,6 +68,8 @@ def float_bits(dtype: torch.dtype) -> tuple[int, int, int]:
 
     1 + eps is the next number after 1, so eps is 2 to the minus mantissa bits. One bit is the sign.
     """
+    if not dtype.is_floating_point:
+        raise ValueError(f"{dtype} is no format of floating-point numbers")
     info = torch.finfo(dtype)
     mantissa = round(-math.log2(info.eps))
     return info.bits, info.bits - 1 - mantissa, mantissa

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Sized
 from typing import Any
+
+from inside_generate.errors import shown
 
 
 def check_sizes(at_least: int = 0, /, **sizes: int) -> None:
     """Raise ``ValueError`` unless each size is a whole number of at least ``at_least``."""
     for name, value in sizes.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
-            raise ValueError(f"{name} must be a whole number of at least {at_least}, not {value!r}")
+            raise ValueError(
+                f"{name} must be a whole number of at least {at_least}, not {shown(value)}"
+            )
 
 
 def whole_number(name: str, value: Any) -> int:
@@ -26,7 +31,33 @@ def whole_number(name: str, value: Any) -> int:
             return operator.index(value)
     except TypeError:
         pass
-    raise ValueError(f"{name} must be a whole number, not {value!r}")
+    raise ValueError(f"{name} must be a whole number, not {shown(value)}")
+
+
+def check_ids_in_a_row(name: str, ids: Any) -> list[int]:
+    """Return whole numbers that stand in an order (a set has none) as a list, or raise."""
+    try:
+        row = None if isinstance(ids, (str, bytes, set, frozenset, dict)) else list(ids)
+    except TypeError:
+        row = None
+    if row is None:
+        raise ValueError(f"{name} is a row of ids, not {shown(ids)}")
+    return [whole_number("a token id", token_id) for token_id in row]
+
+
+def check_text(name: str, text: Any) -> None:
+    """Raise ``ValueError`` unless this is a string of whole characters."""
+    if not isinstance(text, str):
+        raise ValueError(f"{name} must be a string, not {shown(text)}")
+    if lone := re.search(r"[\ud800-\udfff]", text):
+        raise ValueError(f"{name} holds {lone.group()!r}, half of a character: not valid text")
+
+
+def check_has(value: Any, *names: str, hint: str) -> None:
+    """Raise unless ``value`` has all that is asked of it: another thing was handed in."""
+    for name in names:
+        if not hasattr(value, name):
+            raise ValueError(f"{type(value).__name__} has no {name}: {hint}")
 
 
 def check_numbers(
@@ -40,7 +71,7 @@ def check_numbers(
     try:
         numbers = [float(value) for value in values]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be numbers, not {values!r}") from None
+        raise ValueError(f"{name} must be numbers, not {shown(values)}") from None
     if len(numbers) < at_least:
         raise ValueError(f"{name}: at least {at_least} needed, not {len(numbers)}")
     for number in numbers:

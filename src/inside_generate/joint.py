@@ -20,7 +20,7 @@ import torch
 from transformers import PreTrainedModel
 
 from inside_generate.checks import check_id_tensor, check_ids
-from inside_generate.guards import check_sizes, whole_number
+from inside_generate.guards import check_ids_in_a_row, check_sizes
 from inside_generate.loop import Forward, append_one, decode_step, prefill
 from inside_generate.sampling import greedy
 
@@ -60,13 +60,13 @@ def sequence_log_probability(
     ``prompt_ids`` is [1, L]. The chain rule: position t scores token t + 1, so the positions from
     L − 1 on score the continuation, and the logarithms of its conditional probabilities add up.
     """
-    _check_prompt_ids(prompt_ids)
+    check_prompt_ids(prompt_ids)
     follows = prompt_ids.new_tensor([_ids(model, continuation)])  # [1, n]
     input_ids = torch.cat([prompt_ids, follows], dim=-1)  # [1, L + n]
-    logits = prefill(model, _unpadded(input_ids), keep_all_logits=True).all_logits
+    logits = prefill(model, unpadded(input_ids), keep_all_logits=True).all_logits
     assert logits is not None  # asked for
     scores = logits[0, prompt_ids.shape[1] - 1 : -1]  # [L + n, V] → [n, V]
-    given = _log_probabilities(scores).gather(1, follows[0, :, None])  # [n, 1]
+    given = log_probabilities(scores).gather(1, follows[0, :, None])  # [n, 1]
     return given.sum().item()
 
 
@@ -75,12 +75,12 @@ def greedy_continuation(
 ) -> Continuation:
     """Return ``length`` greedy tokens, EOS or not, and their joint log-probability."""
     _check_search(prompt_ids, length)
-    mask, step = torch.ones_like(prompt_ids), prefill(model, _unpadded(prompt_ids))
+    mask, step = torch.ones_like(prompt_ids), prefill(model, unpadded(prompt_ids))
     chosen, total = [], 0.0
     while True:
         token = greedy(step.logits)  # [1]
         chosen.append(int(token))
-        total += float(_log_probabilities(step.logits[0])[token])
+        total += float(log_probabilities(step.logits[0])[token])
         if len(chosen) == length:
             return Continuation(tuple(chosen), total)
         mask = append_one(mask)
@@ -101,7 +101,7 @@ def most_probable_continuation(
     _check_search(prompt_ids, length)
     if model.config.vocab_size < 2:
         raise ValueError(f"a choice needs 2 tokens, not a vocabulary of {model.config.vocab_size}")
-    step, mask = prefill(model, _unpadded(prompt_ids)), torch.ones_like(prompt_ids)
+    step, mask = prefill(model, unpadded(prompt_ids)), torch.ones_like(prompt_ids)
     search = _Search(model, length)
     expanded = search.explore(step, mask, Continuation((), 0.0))
     best, runner_up = search.found
@@ -121,7 +121,7 @@ class _Search:
 
     def explore(self, step: Forward, mask: torch.Tensor, beginning: Continuation) -> int:
         """Try the tokens after ``beginning`` in order; return how many could still win."""
-        ordered = _log_probabilities(step.logits[0]).sort(descending=True, stable=True)  # [V]
+        ordered = log_probabilities(step.logits[0]).sort(descending=True, stable=True)  # [V]
         pairs = zip(ordered.indices.tolist(), ordered.values.tolist(), strict=True)
         for tried, (token_id, log_p) in enumerate(pairs):
             longer = Continuation(
@@ -153,7 +153,7 @@ def _falling(continuation: Continuation) -> float:
     return -continuation.log_probability
 
 
-def _log_probabilities(logits: torch.Tensor) -> torch.Tensor:
+def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
     """Return the log-probabilities that logits, [..., V], stand for, in fp32."""
     log_p = logits.float().log_softmax(dim=-1)
     if log_p.isnan().any():
@@ -164,7 +164,8 @@ def _log_probabilities(logits: torch.Tensor) -> torch.Tensor:
     return log_p
 
 
-def _unpadded(input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
+def unpadded(input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return ids, [B, L], with a mask of ones, as ``prefill`` takes them."""
     return {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)}
 
 
@@ -172,11 +173,12 @@ def _unpadded(input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def _check_search(prompt_ids: torch.Tensor, length: int) -> None:
-    _check_prompt_ids(prompt_ids)
+    check_prompt_ids(prompt_ids)
     check_sizes(1, length=length)
 
 
-def _check_prompt_ids(prompt_ids: torch.Tensor) -> None:
+def check_prompt_ids(prompt_ids: torch.Tensor) -> None:
+    """Raise unless these are the ids of one prompt, [1, L]."""
     check_id_tensor(prompt_ids)
     if prompt_ids.dim() != 2 or len(prompt_ids) != 1 or not prompt_ids.numel():
         shape = list(prompt_ids.shape)
@@ -185,9 +187,7 @@ def _check_prompt_ids(prompt_ids: torch.Tensor) -> None:
 
 def _ids(model: PreTrainedModel, continuation: Iterable[int]) -> list[int]:
     """Return the ids of a continuation, or raise; a set is none, for it has no order."""
-    if isinstance(continuation, (str, bytes, set)) or not isinstance(continuation, Iterable):
-        raise ValueError(f"a continuation is a row of ids, not {continuation!r}")
-    ids = [whole_number("a token id", token_id) for token_id in continuation]
+    ids = check_ids_in_a_row("a continuation", continuation)
     if not ids:
         raise ValueError("a continuation needs at least one token, not []")
     check_ids(min(ids), max(ids), model.config)

@@ -16,14 +16,13 @@ from typing import Any
 import torch
 from transformers import Cache, PreTrainedModel, PreTrainedTokenizerBase
 
-from inside_generate import memory
-from inside_generate.chat import Messages, decode_text, encode, render_chat
-from inside_generate.checks import check_decode, check_empty_cache, check_prompt, check_room
+from inside_generate import checks, memory
+from inside_generate.chat import Messages, encode
 from inside_generate.guards import check_sizes
 from inside_generate.sampling import Sampler, SeesTokens, choose, greedy
 from inside_generate.stopping import EosTokenIds, check_limit, resolve_eos_token_ids
 from inside_generate.timing import Clock, device_clock
-from inside_generate.trace import Step, Trace, stop_reason, token_text, top_candidates
+from inside_generate.trace import Step, Trace, finished, token_text, top_candidates
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,11 @@ def prefill(
     Only the last row of logits is computed unless ``keep_all_logits`` asks for all L. ``cache`` is
     an empty one to fill, such as a ``StaticCache``; without it the model makes one that grows.
     """
-    input_ids, attention_mask = inputs["input_ids"], inputs["attention_mask"]
-    check_prompt(input_ids, attention_mask, model.config)
+    input_ids, attention_mask = checks.ids_and_mask(inputs, model)
+    checks.check_prompt(input_ids, attention_mask, model.config)
     if cache is not None:
-        check_empty_cache(cached_length(cache), cache_room(cache), input_ids.shape[1])
+        held, layers = cached_length(cache), number_of_cached_layers(cache)
+        checks.check_empty_cache(held, cache_room(cache), input_ids.shape[1], layers, model.config)
     with torch.inference_mode():  # keeps no graph for a backward pass
         output = model(
             input_ids=input_ids,  # [B, L]
@@ -73,8 +73,8 @@ def decode_step(
     token. The library takes a mask of any length and is then silently wrong; this raises.
     """
     held, layers = cached_length(cache), number_of_cached_layers(cache)
-    check_decode(token_ids, attention_mask, held, layers, _rows_and_heads(cache), model.config)
-    check_room(held + 1, cache_room(cache))
+    checks.check_decode(token_ids, attention_mask, held, layers, _form(cache), model)
+    checks.check_room(held + 1, cache_room(cache))
     with torch.inference_mode():
         output = model(
             input_ids=token_ids,  # [B, 1]
@@ -101,7 +101,7 @@ def stream(
 
     T tokens cost one prefill and T − 1 decode forwards: the last token picked is never an input.
     """
-    tokens, attention_mask = inputs["input_ids"], inputs["attention_mask"]  # [1, L]
+    tokens, attention_mask = checks.ids_and_mask(inputs, model)  # [1, L] each
     stops = resolve_eos_token_ids(eos_token_ids, model, tokenizer)
     check_limit(max_new_tokens, attention_mask.shape, model.config)
     clock = clock or device_clock(model.device)
@@ -149,8 +149,8 @@ def generate(
     repetition_penalty=1.0)``. ``eos_token_ids=None`` stops where ``generate()`` would.
     ``on_step`` is called with each record as it is made, outside the times measured.
     """
-    inputs = encode(tokenizer, messages, model.device)
     stops = resolve_eos_token_ids(eos_token_ids, model, tokenizer)
+    inputs = encode(tokenizer, messages, model.device)
     memory.reset_peak(model.device)
     steps = []
     for step in stream(
@@ -166,18 +166,8 @@ def generate(
         steps.append(step)
         if on_step is not None:
             on_step(step)
-    return Trace(
-        prompt=messages if isinstance(messages, str) else [dict(turn) for turn in messages],
-        rendered_prompt=render_chat(tokenizer, messages),
-        prompt_ids=inputs["input_ids"][0].tolist(),
-        steps=tuple(steps),
-        text=decode_text(tokenizer, [step.token_id for step in steps]),
-        stop_reason=stop_reason(steps[-1].token_id, stops),
-        max_new_tokens=max_new_tokens,
-        eos_token_ids=sorted(stops),
-        device=str(model.device),
-        dtype=str(model.dtype).removeprefix("torch."),
-        peak_allocated_mib=memory.peak_allocated_mib(model.device),
+    return finished(
+        model, tokenizer, messages, inputs["input_ids"][0], steps, stops, max_new_tokens
     )
 
 
@@ -196,6 +186,7 @@ def append_one(attention_mask: torch.Tensor) -> torch.Tensor:
 
 def cached_length(cache: Cache) -> int:
     """Return how many tokens the cache holds."""
+    checks.check_is_cache(cache)
     return int(cache.get_seq_length())
 
 
@@ -232,10 +223,10 @@ def cache_room(cache: Cache) -> int | None:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _rows_and_heads(cache: Cache) -> tuple[int, ...] | None:
-    """Return B and H_kv of what the cache holds; ``None`` where it holds nothing yet."""
+def _form(cache: Cache) -> tuple[Any, ...] | None:
+    """Return B, H_kv, D and dtype of what the cache holds; ``None`` where it holds nothing yet."""
     keys = cache.layers[0].keys if cache.layers else None
-    return None if keys is None else tuple(keys.shape[:2])
+    return None if keys is None else (*keys.shape[:2], keys.shape[3], keys.dtype)
 
 
 def _forward(output: Any, keep_all_logits: bool) -> Forward:

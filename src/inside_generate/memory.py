@@ -46,7 +46,7 @@ class Measured:
 
 def counters(device: torch.device) -> Counters:
     """Return what allocator and driver count now."""
-    if device.type != "cuda":
+    if torch.device(device).type != "cuda":
         return Counters(None, None, None)
     free_bytes, total_bytes = torch.cuda.mem_get_info(device)
     return Counters(
@@ -62,7 +62,7 @@ def measure(run: Callable[[], Result], device: torch.device) -> tuple[Result, Me
     before = counters(device).allocated_bytes
     reset_peak(device)
     result = run()
-    if device.type != "cuda":
+    if torch.device(device).type != "cuda":
         return result, Measured(None, None, None)
     synchronize(device)
     peak = torch.cuda.max_memory_allocated(device)
@@ -71,13 +71,13 @@ def measure(run: Callable[[], Result], device: torch.device) -> tuple[Result, Me
 
 def reset_peak(device: torch.device) -> None:
     """Start the peak counter again from what is allocated now. Nothing is freed by this."""
-    if device.type == "cuda":
+    if torch.device(device).type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
 
 
 def peak_allocated_mib(device: torch.device) -> float | None:
     """Return the peak of allocated tensors since ``reset_peak``, in MiB, to two decimals."""
-    if device.type != "cuda":
+    if torch.device(device).type != "cuda":
         return None
     return round(torch.cuda.max_memory_allocated(device) / MIB, 2)
 

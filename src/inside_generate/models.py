@@ -51,6 +51,8 @@ def find(model: str | Path = "auto") -> Path:
     of that name; write ``./name`` for the folder.
     """
     wanted = wanted_model(model)
+    if not wanted:  # as a path it would be the folder in which one happens to be
+        raise InsideGenerateError(f"no model is named: choose auto, {', '.join(CHECKPOINTS)}")
     if wanted == "auto":
         for checkpoint in CHECKPOINTS.values():
             if directory := on_disk(checkpoint):
@@ -148,16 +150,22 @@ def _load(
         "output_loading_info": True,
         "ignore_mismatched_sizes": True,
     }
+    part = "tokenizer"
     try:
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(directory, **local)
+            part = "model"
             model, report = AutoModelForCausalLM.from_pretrained(
                 directory, dtype=dtype, **weights, **local
             )
+            model.config.return_dict = True  # the loop reads the parts of an output by their names
             model.to(device)
     except Exception as error:  # anything may be wrong with a directory from anywhere
-        raise InsideGenerateError(f"cannot load {directory}: {in_a_line(error)}") from error
+        raise InsideGenerateError(
+            f"cannot load the {part} of {directory}: {in_a_line(error)}"
+        ) from error
     _check_report(report, directory)
+    _check_finite(model, directory)
     return tokenizer, model
 
 
@@ -174,6 +182,16 @@ def _check_report(report: dict[str, Any], directory: Path) -> None:
             raise InsideGenerateError(
                 f"{directory} {wrong} weights of the model in its config.json: {len(names)}, such "
                 f"as {min(names)}; download it again"
+            )
+
+
+def _check_finite(model: PreTrainedModel, directory: Path) -> None:
+    """Raise if a weight is NaN or infinite: greedy choice would take such a logit for the best."""
+    for name, parameter in model.named_parameters():
+        if parameter.numel() and not torch.stack(parameter.detach().aminmax()).isfinite().all():
+            raise InsideGenerateError(
+                f"{directory} holds infinity or NaN in {name} as {model.dtype}; load it as float32 "
+                "or download it again"
             )
 
 

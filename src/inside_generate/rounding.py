@@ -1,8 +1,8 @@
 """How far two right programs' logits may lie apart, because each rounds.
 
-Both add the same numbers, but in another order, and each addition rounds. The bounds are set well
-above what that does to these models on the machines tried, and below what a wrong mask, position
-or cache does.
+Both add the same numbers, but in another order, and each addition rounds. The bounds are for a
+step's best logits: well above what rounding does to these on the machines tried, and below what a
+wrong mask, position or cache does. Among all V logits a few may lie further apart in 16 bits.
 """
 
 from __future__ import annotations
@@ -20,4 +20,7 @@ LOGIT_TOLERANCES = {"float64": 1e-3, "float32": 1e-3, "float16": 0.125, "bfloat1
 
 def logit_tolerance(dtype: torch.dtype) -> float:
     """Return the largest difference of two logits that counts as rounding in ``dtype``."""
-    return LOGIT_TOLERANCES[str(dtype).removeprefix("torch.")]
+    name = str(dtype).removeprefix("torch.")
+    if name not in LOGIT_TOLERANCES:
+        raise ValueError(f"a tolerance is known for {', '.join(LOGIT_TOLERANCES)}, not for {name}")
+    return LOGIT_TOLERANCES[name]

@@ -10,13 +10,18 @@ from collections.abc import Iterable
 from numbers import Integral  # NumPy's whole numbers are these, and no int
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from inside_generate.errors import shown
+from inside_generate.guards import check_has
 
 EosTokenIds = int | Iterable[int] | torch.Tensor | None
 
 EOS = "eos"
 LIMIT = "max_new_tokens"
+PAIR = "the model is wanted here; load() returns the tokenizer first, then the model"
 
 
 def resolve_eos_token_ids(
@@ -27,11 +32,13 @@ def resolve_eos_token_ids(
     """Return the ids at which the loop stops.
 
     ``None`` means those at which ``generate()`` would stop: all ids of the generation config. Where
-    another file of the checkpoint names an id that is not among them, a warning says which.
+    another file of the checkpoint names an id that is not among them, a warning says which. An id
+    that the model cannot predict is an error: the loop would never stop at it.
     """
+    check_has(model, "config", "device", hint=PAIR)
     if eos_token_ids is not None:
-        return as_id_set(eos_token_ids)
-    stops = as_id_set(model.generation_config.eos_token_id)
+        return _known(as_id_set(eos_token_ids), model.config)
+    stops = _known(as_id_set(getattr(model.generation_config, "eos_token_id", None)), model.config)
     elsewhere = {"config.json": as_id_set(getattr(model.config, "eos_token_id", None))}
     if tokenizer is not None:
         elsewhere["the tokenizer"] = as_id_set(tokenizer.eos_token_id)
@@ -47,17 +54,27 @@ def resolve_eos_token_ids(
     return stops
 
 
+def _known(stops: frozenset[int], config: PretrainedConfig) -> frozenset[int]:
+    """Return the ids, or raise where the model has no such token."""
+    if beyond := sorted(index for index in stops if index >= config.vocab_size):
+        raise ValueError(
+            f"the EOS ids {shown(beyond)} are not among the model's 0 to {config.vocab_size - 1}: "
+            "it would never stop at them; pass others as eos_token_ids"
+        )
+    return stops
+
+
 def as_id_set(ids: EosTokenIds) -> frozenset[int]:
     """Return an int, a collection of ints, a tensor or ``None`` as a set of ids."""
     found: Any = ids if ids is not None else []
-    if isinstance(found, torch.Tensor):
+    if isinstance(found, (torch.Tensor, np.ndarray)):
         found = found.flatten().tolist()
-    if isinstance(found, str) or not isinstance(found, Iterable):
+    if isinstance(found, (str, bytes, dict)) or not isinstance(found, Iterable):
         found = [found]
     whole = list(found)
     for index in whole:
         if isinstance(index, bool) or not isinstance(index, Integral) or index < 0:
-            raise ValueError(f"an EOS id must be a whole number of at least 0, not {index!r}")
+            raise ValueError(f"an EOS id must be a whole number of at least 0, not {shown(index)}")
     return frozenset(int(index) for index in whole)
 
 
@@ -70,12 +87,12 @@ def check_limit(
     """
     limit: Any = max_new_tokens
     if isinstance(limit, bool) or not isinstance(limit, Integral):
-        raise TypeError(f"max_new_tokens must be a whole number, not {max_new_tokens!r}")
+        raise TypeError(f"max_new_tokens must be a whole number, not {shown(max_new_tokens)}")
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
-    batch, length = prompt_shape
-    if batch != 1:
-        raise ValueError(f"one prompt at a time, [1, L], not {batch} rows")
+    if len(prompt_shape) != 2 or prompt_shape[0] != 1:
+        raise ValueError(f"one prompt at a time, [1, L], not {list(prompt_shape)}")
+    length = prompt_shape[1]
     window = getattr(config, "max_position_embeddings", None)
     needed = length + max_new_tokens - 1
     if window is not None and needed > window:

@@ -17,6 +17,7 @@ import torch
 from transformers import AutoModelForCausalLM, Cache, PreTrainedModel
 
 from inside_generate.cache import kv_cache_bytes
+from inside_generate.checks import check_window
 from inside_generate.guards import check_numbers, check_sizes
 from inside_generate.loop import decode_step, drop_last, prefill
 from inside_generate.synthetic import synthetic_cache
@@ -96,6 +97,9 @@ def with_few_layers(model: PreTrainedModel, layers: int = 2) -> PreTrainedModel:
 
     For timing long prompts: a layer takes the time it takes in the whole model.
     """
+    check_sizes(1, layers=layers)
+    if layers > model.config.num_hidden_layers:
+        raise ValueError(f"the model has {model.config.num_hidden_layers} layers, not {layers}")
     config = copy.deepcopy(model.config)
     config.num_hidden_layers, config.vocab_size = layers, 1024
     config.pad_token_id = None  # it may be an id that is no longer there
@@ -139,6 +143,7 @@ def prefill_seconds(
 
     def prompt(length: int) -> dict[str, torch.Tensor]:
         check_sizes(1, length=length)
+        check_window(length, model.config)  # before memory is asked for
         ids = torch.arange(length, device=model.device)[None] % model.config.vocab_size  # [1, L]
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 

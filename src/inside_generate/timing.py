@@ -11,14 +11,17 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from inside_generate.guards import check_numbers
+
 Clock = Callable[[], float]
 
 
 def synchronize(device: torch.device) -> None:
     """Wait until the device has finished what was queued. On a CPU there is nothing to wait for."""
-    if device.type == "cuda":
+    kind = torch.device(device).type
+    if kind == "cuda":
         torch.cuda.synchronize(device)
-    elif device.type == "mps":
+    elif kind == "mps":
         torch.mps.synchronize()
 
 
@@ -37,10 +40,10 @@ def device_clock(device: torch.device) -> Clock:
 
 def ttft_s(step_seconds: Sequence[float]) -> float:
     """Return the seconds to the first token. It is not divided by the batch: all rows wait."""
-    return step_seconds[0]
+    return check_numbers("step_seconds", step_seconds, low=0)[0]
 
 
 def tpot_s(step_seconds: Sequence[float]) -> float | None:
     """Return the mean seconds per token after the first; ``None`` where there is only one."""
-    decode = step_seconds[1:]
+    decode = check_numbers("step_seconds", step_seconds, low=0)[1:]
     return sum(decode) / len(decode) if decode else None

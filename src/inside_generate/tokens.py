@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
-from inside_generate.guards import whole_number
+from inside_generate.guards import check_text, whole_number
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,8 @@ def byte_characters() -> dict[str, int]:
 
 def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> list[Piece]:
     """Return the tokens of ``text``; nothing is added to it, and a control token counts as one."""
-    if not isinstance(text, str):
-        raise ValueError(f"the text to be tokenized must be a string, not {text!r}")
-    text.encode()  # raises ValueError for half a character, which no tokenizer takes
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    check_text("the text to be tokenized", text)
+    ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     return [piece(tokenizer, token_id) for token_id in ids]
 
 

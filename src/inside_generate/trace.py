@@ -6,16 +6,16 @@ back; what a run's file says about the machine is added in ``record.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from inside_generate import timing
-from inside_generate.chat import decode_text
+from inside_generate import memory, timing
+from inside_generate.chat import Messages, decode_text, render_chat
 from inside_generate.guards import check_sizes
 from inside_generate.stopping import EOS, LIMIT
 
@@ -105,6 +105,18 @@ class Trace:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Trace:
         """Return the run that ``to_dict`` wrote; keys about the machine are passed over."""
+        try:
+            trace = cls._from_dict(record)
+        except (LookupError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"no record of a run, as to_dict() writes it: {type(error).__name__}: {error}"
+            ) from error
+        if not trace.steps:
+            raise ValueError("no record of a run: it has no steps")
+        return trace
+
+    @classmethod
+    def _from_dict(cls, record: Mapping[str, Any]) -> Trace:
         return cls(
             prompt=record["prompt"],
             rendered_prompt=record["rendered_prompt"],
@@ -118,6 +130,31 @@ class Trace:
             dtype=record["dtype"],
             peak_allocated_mib=record["peak_allocated_mib"],
         )
+
+
+def finished(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Messages,
+    prompt_ids: torch.Tensor,
+    steps: Sequence[Step],
+    stops: frozenset[int],
+    max_new_tokens: int,
+) -> Trace:
+    """Return the run that these steps make: one prompt's ids, [L], and a record for each token."""
+    return Trace(
+        prompt=messages if isinstance(messages, str) else [dict(turn) for turn in messages],
+        rendered_prompt=render_chat(tokenizer, messages),
+        prompt_ids=prompt_ids.tolist(),
+        steps=tuple(steps),
+        text=decode_text(tokenizer, [step.token_id for step in steps]),
+        stop_reason=stop_reason(steps[-1].token_id, stops),
+        max_new_tokens=max_new_tokens,
+        eos_token_ids=sorted(stops),
+        device=str(model.device),
+        dtype=str(model.dtype).removeprefix("torch."),
+        peak_allocated_mib=memory.peak_allocated_mib(model.device),
+    )
 
 
 def token_text(tokenizer: PreTrainedTokenizerBase, token_id: int) -> str:

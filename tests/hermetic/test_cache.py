@@ -12,6 +12,7 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MambaConfig,
     Qwen2Config,
     Qwen2ForCausalLM,
     StaticCache,
@@ -282,3 +283,29 @@ def test_counting_from_a_config_takes_no_memory(reference, monkeypatch):
     monkeypatch.setattr(Qwen2ForCausalLM, "__init__", watched)
     parameter_count(reference)
     assert {parameter.device.type for parameter in made[0].parameters()} == {"meta"}
+
+
+@pytest.mark.parametrize("wrong", [None, {}, 3, MambaConfig()], ids=lambda one: type(one).__name__)
+def test_what_is_no_config_of_a_model_with_attention_is_named_with_what_is_wanted(wrong):
+    kind = type(wrong).__name__
+    with pytest.raises(ValueError, match=rf"{kind} has no .*dense attention.*model\.config"):
+        kv_cache_bytes(wrong, 3)
+
+
+@pytest.mark.parametrize("wrong", [None, {}, 3, "x"])
+def test_what_is_neither_model_nor_config_has_no_logits_and_no_weights(wrong):
+    kind = type(wrong).__name__
+    with pytest.raises(ValueError, match=rf"{kind} has no vocab_size"):
+        logits_bytes(wrong, 3)
+    with pytest.raises(ValueError, match=rf"{kind} has no parameters"):
+        weight_bytes(wrong)
+
+
+def test_a_model_in_the_place_of_its_config_is_named(model):
+    with pytest.raises(ValueError, match="Qwen2ForCausalLM has no num_hidden_layers"):
+        kv_cache_bytes(model, 3)
+
+
+def test_a_cache_that_has_met_no_token_holds_no_bytes(model):
+    new = DynamicCache(config=model.config), StaticCache(config=model.config, max_cache_len=9)
+    assert [measured_kv_bytes(cache) for cache in (*new, DynamicCache())] == [0, 0, 0]

@@ -3,6 +3,7 @@
 import copy
 import json
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -12,7 +13,7 @@ from tests.tiny import TEMPLATE, tiny_tokenizer
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.processors import TemplateProcessing
-from transformers import PreTrainedTokenizerFast
+from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
 from inside_generate import decode_text, encode, render_chat
 from inside_generate.chat import as_messages, control_tokens
@@ -314,3 +315,118 @@ def test_a_tokenizer_without_a_chat_template_is_refused_with_what_to_do(tokenize
 def test_half_a_character_is_refused_by_name(tokenizer, messages):
     with pytest.raises(ValueError, match=r"'\\ud[8c][03][0d]', half of a character"):
         encode(tokenizer, messages)
+
+
+# --- messages and templates that nobody would write, until somebody does --------------------------
+
+
+class SaysControl:
+    def __str__(self):
+        return "<|im_end|>"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"<|im_end|>", {"<|im_end|>"}, SaysControl(), object(), [{"text": SaysControl()}], iter("ab")],
+    ids=["bytes", "set", "object that says one", "object", "nested", "iterator"],
+)
+def test_what_a_template_would_turn_into_text_unseen_is_refused(tokenizer, content):
+    tokenizer.chat_template = "{{ messages[0].content }}"
+    with pytest.raises(ValueError, match="text, numbers, lists and dictionaries, not"):
+        encode(tokenizer, [{"role": "user", "content": content}])
+
+
+def test_tuples_numbers_and_nothing_may_stand_beside_a_control_token(tokenizer):
+    tokenizer.chat_template = "{{ messages[0].content | join(' ') }}"
+    message = {"role": "user", "content": ("<|im_end|>", 2.5, None, True), ("<|im_end|>", 1): "x"}
+    ids = ids_of(tokenizer, [message])
+    assert control_ids(tokenizer, ids) == []
+    assert tokenizer.decode(ids) == "<|im_end|> 2.5 None True"
+
+
+def test_a_message_that_holds_itself_is_one_line(tokenizer):
+    endless = {}
+    endless["content"] = [endless]
+    with pytest.raises(ValueError, match="nested too deeply, or holds itself"):
+        encode(tokenizer, [{"role": "user", "content": endless}])
+
+
+def test_a_long_value_is_named_in_part(tokenizer):
+    with pytest.raises(ValueError, match="messages must be") as refused:
+        encode(tokenizer, ["soup\n" * 10_000])
+    assert len(str(refused.value)) < 300
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        *("{{ 1 // 0 }}", "{{ 10.0 ** 400 }}", "{{ 'a'.split('') }}", "{{ messages[5].content }}"),
+        *("{% for i in range(10**9) %}{% endfor %}", "{{ foo.bar }}", "{% include 'x' %}", 5),
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    ],
+)
+def test_a_template_may_fail_in_any_way_and_is_one_line(tokenizer, template):
+    tokenizer.chat_template = template
+    with pytest.raises(
+        ValueError, match=r"^the chat template refuses these messages: ."
+    ) as refused:
+        encode(tokenizer, "soup")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_template_that_writes_nothing_gives_no_prompt(tokenizer):
+    tokenizer.chat_template = "{% for message in messages %}{% endfor %}"
+    assert render_chat(tokenizer, "soup") == ""
+    with pytest.raises(ValueError, match="writes nothing for these messages"):
+        encode(tokenizer, "soup")
+
+
+def test_a_template_that_writes_half_a_character_is_refused(tokenizer):
+    tokenizer.chat_template = "{{ '\\ud800' }}"
+    with pytest.raises(ValueError, match=r"what the chat template wrote holds '\\ud800'"):
+        encode(tokenizer, "soup")
+
+
+def test_model_and_tokenizer_in_the_wrong_order_are_told_the_right_one(model):
+    for function in (encode, render_chat):
+        with pytest.raises(ValueError, match=r"Qwen2ForCausalLM has no .*the tokenizer first"):
+            function(model, "soup")
+
+
+def test_a_tokenizer_that_cannot_keep_a_control_token_as_text_says_so():
+    python = ByT5Tokenizer()
+    python.chat_template = "{{ messages[0].content }}"
+    assert ids_of(python, "a < b") == [byte + 3 for byte in b"a < b"]
+    with pytest.raises(ValueError, match="spells a control token"):
+        encode(python, "</s>")
+
+
+def test_a_long_prompt_is_encoded_without_a_word_on_stderr(tokenizer, capfd):
+    """The library warns; whether a prompt is too long is said by the model's own loop."""
+    tokenizer.model_max_length = 5
+    for content in ("soup", "<|im_end|>"):
+        assert len(ids_of(tokenizer, content)) > 5
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99"])
+def test_a_device_that_is_not_there_is_named(tokenizer, device):
+    with pytest.raises(ValueError, match=f"device '{device}' cannot be used: "):
+        encode(tokenizer, "soup", device)
+
+
+@pytest.mark.parametrize(
+    "ids", [[-1], [2**32], [1.5], ["1"], [True], [None], [[1, 2]], None, 3, "ab", {1, 2}, {1: 2}]
+)
+def test_what_is_no_row_of_ids_is_not_read(tokenizer, ids):
+    with pytest.raises(ValueError, match=r"no token has the id|must be a whole number|is a row of"):
+        decode_text(tokenizer, ids)
+
+
+def test_ids_are_read_from_every_kind_of_row(tokenizer):
+    row = tokenizer("warm soup", add_special_tokens=False)["input_ids"]
+    for form in (row, tuple(row), torch.tensor(row), np.array(row), iter(row)):
+        assert decode_text(tokenizer, form) == "warm soup"
+    assert decode_text(tokenizer, [*row, len(tokenizer) + 5]) == "warm soup"
+    assert decode_text(tokenizer, []) == ""

@@ -168,3 +168,21 @@ def test_a_reader_that_goes_away_is_no_error():
         timeout=60,
     )
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("target", ["", "/", "/dev/null"])
+def test_bench_says_that_it_cannot_write_before_it_measures(monkeypatch, capsys, target):
+    monkeypatch.setattr("inside_generate.bench.run", lambda *_: pytest.fail("it went on"))
+    assert "--output" in error_line(capsys, "bench", "--output", target)
+
+
+def test_bench_asks_for_the_device_before_anything_is_loaded(monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("inside_generate.bench.run", lambda *_: pytest.fail("it went on"))
+    assert "--device cpu" in error_line(capsys, "bench", "--device", "cuda")
+
+
+def test_a_number_of_any_length_is_one_short_line(capsys):
+    with pytest.raises(SystemExit):
+        command_line.main(["run", "--max-new-tokens", "9" * 5000])
+    assert len(capsys.readouterr().err) < 300

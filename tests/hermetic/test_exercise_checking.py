@@ -92,8 +92,11 @@ CHECKS = {
 
 # These ask for a value, and a function is no answer.
 OF_VALUES = {
+    "breaking_it.check_faults",
+    "breaking_it.check_found",
     "number_formats.check_counting_limit",
     "reference_run.check_null_keys",
+    "when_numbers_disagree.check_three_numbers",
     "whole_loop.check_stop_reason",
     "whole_path.check_equal_settings",
 }

@@ -5,6 +5,7 @@ import torch
 from tests.tiny import random_inputs, tiny_model
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import GPT2Config
 
 from inside_generate import decode_step, prefill
 from inside_generate.flops import (
@@ -74,3 +75,8 @@ def test_a_prompt_has_no_more_rows_of_logits_than_tokens(model):
         prefill_flops(model.config, 3, logits_rows=9)
     with pytest.raises(ValueError, match=r"context must be .* at least 1, not 0"):
         decode_flops(model.config, 0)
+
+
+def test_a_config_without_a_gated_mlp_is_named():
+    with pytest.raises(ValueError, match="GPT2Config has no intermediate_size"):
+        prefill_flops(GPT2Config(), 3)

@@ -177,3 +177,9 @@ def test_bits_are_a_whole_number(bits):
 def test_a_row_without_real_numbers_is_not_quantised(values):
     with pytest.raises(ValueError, match=r"real numbers, one at least, not torch\.\w+ of shape \["):
         quantise(values)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.complex64])
+def test_what_is_no_float_dtype_has_no_float_bits(dtype):
+    with pytest.raises(ValueError, match=f"{dtype} is no format of floating-point numbers"):
+        float_bits(dtype)

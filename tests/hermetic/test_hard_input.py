@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
 
@@ -10,9 +11,20 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from safetensors.torch import load_file, save_file
 from tests.tiny import tiny_model, tiny_tokenizer
 
-from inside_generate import append_one, decode_step, encode, find, generate, load, prefill
+from inside_generate import (
+    append_one,
+    cached_length,
+    decode_step,
+    encode,
+    find,
+    generate,
+    load,
+    prefill,
+    stream,
+)
 from inside_generate.__main__ import main, say
 from inside_generate.device import choose_device
 from inside_generate.errors import InsideGenerateError
@@ -161,6 +173,37 @@ def test_numpys_whole_numbers_are_whole_numbers(model, tokenizer):
     assert len(generate(model, tokenizer, "soup", max_new_tokens=np.int64(2)).steps) <= 2
 
 
+@pytest.mark.parametrize("mask", [None, [[1, 1, 1]], "111"])
+def test_a_mask_that_is_no_tensor_is_named_in_both_phases(model, mask):
+    ids = torch.ones(1, 3, dtype=torch.long)
+    kind = type(mask).__name__
+    with pytest.raises(ValueError, match=rf"must be \[1, 3\] like input_ids, not {kind}"):
+        prefill(model, {"input_ids": ids, "attention_mask": mask})
+    step = prefill(model, {"input_ids": ids, "attention_mask": ids})
+    with pytest.raises(ValueError, match=rf"attention_mask must be \[1, 4\], not {kind}"):
+        decode_step(model, ids[:, :1], step.cache, mask)
+
+
+@pytest.mark.parametrize(
+    "mask", [[1, 0, 1, 1], [2, 2, 2, 1], [-1, 1, 1, 1], [float("nan"), 1, 1, 1]]
+)
+def test_a_mask_that_is_no_mask_is_refused_in_decode_too(model, mask):
+    """The library would take each of them for ones and zeros of its own choice."""
+    ids = torch.ones(1, 3, dtype=torch.long)
+    step = prefill(model, {"input_ids": ids, "attention_mask": ids})
+    with pytest.raises(ValueError, match=r"has a gap|1 for a real token"):
+        decode_step(model, ids[:, :1], step.cache, torch.tensor([mask]))
+    assert cached_length(step.cache) == 3
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 1, 5)])
+def test_a_prompt_of_another_form_is_named_in_the_stream(model, tokenizer, shape):
+    ids = torch.ones(shape, dtype=torch.long)
+    with pytest.raises(ValueError, match="one prompt at a time") as refused:
+        next(stream(model, tokenizer, {"input_ids": ids, "attention_mask": ids}))
+    assert str(list(shape)) in str(refused.value)
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -211,6 +254,133 @@ def test_a_changed_template_is_loaded_anew(directory):
     again, other = load(directory, "cpu", "float32")
     assert other is not model
     assert again.chat_template != tokenizer.chat_template
+
+
+def cut_head(content):
+    return content[:100]
+
+
+def head_too_long(content):
+    return struct.pack("<Q", 2**64 - 1) + content[8:]
+
+
+def head_of(**entries):
+    """Return what writes a changed head into the bytes of a safetensors file."""
+
+    def rewrite(content):
+        (length,) = struct.unpack("<Q", content[:8])
+        head = json.loads(content[8 : 8 + length])
+        head["lm_head.weight"].update(entries)
+        text = json.dumps(head).encode()
+        return struct.pack("<Q", len(text)) + text + content[8 + length :]
+
+    return rewrite
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        *(lambda content: b"", lambda content: content[:-1], lambda content: content + b"\0"),
+        *(cut_head, head_too_long, lambda content: content[:8] + b"x" + content[9:]),
+        lambda content: b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 1\n",
+        lambda content: b"<html>404</html>",
+        *(head_of(shape=shape) for shape in ([1], [-1, 3], "x", [2**62, 4])),
+        *(head_of(data_offsets=ends) for ends in (None, [0], [5, 3], [0, 10**30])),
+        *(head_of(dtype=kind) for kind in ("F16", "F32?", 3)),
+    ],
+)
+def test_weights_damaged_in_any_way_are_refused_in_one_line(directory, harm):
+    weights = directory / "model.safetensors"
+    weights.write_bytes(harm(weights.read_bytes()))
+    with pytest.raises(InsideGenerateError) as refused:
+        load(directory, "cpu", "float32")
+    assert str(directory) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def change_tensor(directory, change, name="model.layers.0.self_attn.q_proj.weight"):
+    weights = load_file(directory / "model.safetensors")
+    weights[name] = change(weights[name])
+    save_file(weights, directory / "model.safetensors", {"format": "pt"})
+
+
+@pytest.mark.parametrize("kind", [torch.int8, torch.int32, torch.bool, torch.complex64])
+def test_weights_in_whole_numbers_are_refused(directory, kind):
+    """The library would take them as they stand, without the scale that they need."""
+    change_tensor(directory, lambda tensor: tensor.to(kind))
+    with pytest.raises(InsideGenerateError, match=r"q_proj\.weight in '.*not quantised"):
+        load(directory, "cpu", "float32")
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
+def test_a_weight_that_is_no_number_is_refused_before_anything_is_computed(directory, wrong):
+    change_tensor(directory, lambda tensor: tensor.index_fill(0, torch.tensor([3]), wrong))
+    with pytest.raises(InsideGenerateError, match=r"NaN in model\.layers\.0.*load it as float32"):
+        load(directory, "cpu", "float32")
+
+
+def test_a_weight_too_large_for_the_dtype_is_refused_in_that_dtype_only(directory):
+    change_tensor(directory, lambda tensor: tensor.index_fill(0, torch.tensor([3]), 1e5))
+    assert load(directory, "cpu", "float32")[1].dtype is torch.float32
+    with pytest.raises(InsideGenerateError, match=r"as torch\.float16; load it as float32"):
+        load(directory, "cpu", "float16")
+
+
+@pytest.mark.parametrize("name", ["generation_config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("content", ["", "{", "null", "[]"])
+def test_settings_that_cannot_be_read_are_named(directory, name, content):
+    """The library passes a broken generation config over: the EOS ids would be other ones."""
+    (directory / name).write_text(content, "utf-8")
+    with pytest.raises(InsideGenerateError, match=name):
+        load(directory)
+
+
+def test_a_tokenizer_cut_short_is_named_as_the_part_that_fails(directory):
+    path = directory / "tokenizer.json"
+    path.write_text(path.read_text("utf-8")[:500], "utf-8")
+    with pytest.raises(InsideGenerateError, match="cannot load the tokenizer of"):
+        load(directory, "cpu", "float32")
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(directory):
+    (directory / "config.json").unlink()
+    os.mkfifo(directory / "config.json")
+    with pytest.raises(InsideGenerateError, match=r"config\.json is no plain file"):
+        load(directory)
+
+
+@pytest.mark.parametrize("name", ["attn_implementation", "_attn_implementation"])
+def test_a_config_that_asks_for_code_from_a_hub_is_refused(directory, name):
+    change(directory / "config.json", **{name: "somebody/kernels"})
+    with pytest.raises(InsideGenerateError, match=r"code from a hub.*somebody/kernels"):
+        load(directory)
+
+
+def test_code_of_a_known_architecture_is_left_alone_and_that_of_an_unknown_one_refused(directory):
+    (directory / "modeling_mine.py").write_text("raise SystemExit('it was run')", "utf-8")
+    change(directory / "config.json", auto_map={"AutoModelForCausalLM": "modeling_mine.Mine"})
+    assert load(directory, "cpu", "float32")[1].config.model_type == "qwen2"
+    change(directory / "config.json", model_type="mine")
+    with pytest.raises(InsideGenerateError, match="Python code of its own"):
+        load(directory)
+
+
+def test_an_adapter_is_refused_for_it_changes_the_weights_of_another_model(directory):
+    (directory / "adapter_config.json").write_text('{"base_model_name_or_path": "x"}', "utf-8")
+    with pytest.raises(InsideGenerateError, match="holds an adapter"):
+        load(directory)
+
+
+def test_a_config_that_asks_for_plain_tuples_gets_named_outputs(directory):
+    change(directory / "config.json", return_dict=False)
+    tokenizer, model = load(directory, "cpu", "float32")
+    assert len(generate(model, tokenizer, "soup", max_new_tokens=2).steps) == 2
+
+
+def test_a_tokenizer_of_another_model_is_named_where_its_ids_reach_further(tokenizer):
+    small = tiny_model(vocab_size=100, eos_token_id=None, pad_token_id=None)
+    with pytest.raises(ValueError, match="do tokenizer and model belong together"):
+        generate(small, tokenizer, "soup", eos_token_ids=[])
 
 
 @pytest.mark.parametrize("name", ["../outside.safetensors", "/outside.safetensors"])
@@ -284,6 +454,14 @@ def test_a_notebook_shows_the_one_line_too():
 def test_an_odd_device_is_named(name):
     with pytest.raises(InsideGenerateError, match="unknown device"):
         choose_device(name)
+
+
+def test_an_empty_model_name_is_not_the_folder_one_is_in(directory, monkeypatch, capsys):
+    monkeypatch.chdir(directory)
+    for command in ("run", "fetch", "bench"):
+        assert main([command, "--model", ""]) == 2
+        assert "no model is named: choose auto, qwen2.5-0.5b" in capsys.readouterr().err
+    assert find(".") == directory
 
 
 def test_a_model_name_of_any_length_is_one_line(capsys):

@@ -1,7 +1,9 @@
 """Calls that the library would answer with wrong numbers: here each raises and says why."""
 
+import ast
 import copy
 import inspect
+from pathlib import Path
 
 import pytest
 import torch
@@ -166,6 +168,20 @@ def test_a_misspelt_keyword_is_a_type_error_in_every_public_function(name):
         functions_that_others_call()[name](misspelt=1)
 
 
+SOURCES = sorted(Path(inside_generate.__file__).parent.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_function_for_others_takes_keywords_that_it_does_not_know(path):
+    """The two that do are guards: each keyword is the name of a value to be checked."""
+    collecting = {
+        node.name
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.args.kwarg and not node.name.startswith("_")
+    }
+    assert collecting <= {"check_sizes", "check_as_many"}
+
+
 @pytest.mark.parametrize("wrong", ["max_new_token", "cache_position", "past_key_values"])
 def test_a_keyword_that_the_library_would_swallow_is_a_type_error(model, tokenizer, wrong):
     with pytest.raises(TypeError, match=wrong):
@@ -194,24 +210,6 @@ def test_a_sampler_that_returns_no_valid_id_a_row_is_refused(model, tokenizer, s
         generate(model, tokenizer, "soup", max_new_tokens=3, sampler=sampler)
 
 
-def test_the_library_is_silently_wrong_for_the_masks_that_ours_refuses(model):
-    """Why ``decode_step`` checks: were this to raise one day, the check could go."""
-    cache = DynamicCache(config=model.config)
-    inputs = random_inputs(8)
-    with torch.inference_mode():
-        first = model(**inputs, cache=cache, use_cache=True)
-        token_ids = first.logits[:, -1].argmax(dim=-1, keepdim=True)
-        right, wrong = (
-            model(
-                input_ids=token_ids,
-                attention_mask=torch.ones(1, length, dtype=torch.long),
-                cache=copy.deepcopy(cache),
-            ).logits
-            for length in (9, 8)
-        )
-    assert float((right - wrong).abs().max()) > 0.1
-
-
 @pytest.mark.parametrize("other", [{"num_key_value_heads": 4}, {"num_hidden_layers": 3}])
 def test_a_cache_of_another_model_is_refused(model, other):
     cache = prefill(tiny_model(**other), random_inputs(3)).cache
@@ -224,7 +222,7 @@ def test_a_cache_of_another_model_is_refused(model, other):
 def test_a_cache_of_another_batch_is_refused(model, rows):
     ids = torch.ones(2, 3, dtype=torch.long)
     cache = prefill(model, {"input_ids": ids, "attention_mask": ids}).cache
-    with pytest.raises(ValueError, match=rf"\[2, 2\], and the step has \[{rows}, 2\]"):
+    with pytest.raises(ValueError, match=rf"\[2, 2, 16, .*and the step has \[{rows}, 2, 16"):
         decode_step(model, torch.ones(rows, 1).long(), cache, torch.ones(rows, 4))
 
 
@@ -315,3 +313,69 @@ def test_a_sliding_window_is_no_limit_to_what_a_cache_takes_in():
     step = prefill(mistral, random_inputs(6))
     after = decode_step(mistral, greedy(step.logits)[:, None], step.cache, torch.ones(1, 7))
     assert cached_length(after.cache) == 7
+
+
+# --- what is no prompt, what is no cache ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inputs", "found"),
+    [({"input_ids": torch.ones(1, 3, dtype=torch.long)}, r"\['input_ids'\]"),
+     (torch.ones(1, 3), "Tensor"), ({}, r"\[\]"), (None, "NoneType"), ("soup", "str")],
+)  # fmt: skip
+def test_inputs_without_ids_or_mask_are_refused(model, tokenizer, inputs, found):
+    message = f"inputs must hold input_ids and attention_mask, .* not {found}"
+    with pytest.raises(ValueError, match=message):
+        prefill(model, inputs)
+    with pytest.raises(ValueError, match=message):
+        next(stream(model, tokenizer, inputs))
+
+
+@pytest.mark.parametrize("cache", [None, ((torch.ones(1), torch.ones(1)),), "cache"])
+def test_what_is_no_cache_is_refused(model, cache):
+    token_ids = torch.ones(1, 1, dtype=torch.long)
+    with pytest.raises(ValueError, match=r"cache must be a Cache, as prefill.* not <class"):
+        decode_step(model, token_ids, cache, torch.ones(1, 9))
+
+
+def test_model_and_tokenizer_in_the_wrong_order_are_told_the_right_one(model, tokenizer):
+    for run in (
+        lambda: generate(tokenizer, model, "soup"),
+        lambda: next(stream(tokenizer, model, random_inputs(3))),
+        lambda: prefill(tokenizer, random_inputs(3)),
+    ):
+        with pytest.raises(
+            ValueError, match=r"has no config: .*load\(\) returns the tokenizer first"
+        ):
+            run()
+
+
+def test_ids_on_another_device_than_the_model_are_told_the_way_there(model):
+    inputs = {name: tensor.to("meta") for name, tensor in random_inputs(3).items()}
+    with pytest.raises(ValueError, match=r"on meta and the model is on cpu: encode\("):
+        prefill(model, inputs)
+
+
+def test_a_forward_in_the_place_of_its_cache_is_named(model):
+    with pytest.raises(ValueError, match=r"must be a Cache.*Forward"):
+        cached_length(prefill(model, random_inputs(3)))
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_cache_made_for_another_depth_is_not_filled(model, layers):
+    for kind in (DynamicCache, StaticCache):
+        room = {"max_cache_len": 9} if kind is StaticCache else {}
+        cache = kind(config=tiny_model(num_hidden_layers=layers).config, **room)
+        with pytest.raises(ValueError, match=f"has {layers} layers and the model 2"):
+            prefill(model, random_inputs(3), cache=cache)
+
+
+def test_a_cache_of_another_dtype_or_head_size_is_refused_before_a_layer_has_grown(model):
+    """Torch raises too, but in the middle: the first layer would hold a token more."""
+    halves = tiny_model().bfloat16(), tiny_model(head_dim=8)
+    for other in halves:
+        cache = prefill(model, random_inputs(3)).cache
+        with pytest.raises(ValueError, match="belongs to another batch or model"):
+            decode_step(other, torch.tensor([[1]]), cache, torch.ones(1, 4))
+        lengths = {cached_keys_and_values(cache, layer)[0].shape[2] for layer in (0, 1)}
+        assert lengths == {3}

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from tests.tiny import random_inputs
 
-from inside_generate import memory
+from inside_generate import logits_bytes, memory, prefill
+from inside_generate.live_tensors import LiveTensors
 
 
 def test_a_cpu_has_no_peak_which_is_none_and_not_0():
@@ -69,6 +71,25 @@ def test_the_peak_of_an_earlier_run_is_not_charged_again(card):
     assert memory.measure(lambda: None, torch.device("cuda:0"))[1].delta_bytes == 0
 
 
+def test_a_short_prompt_after_a_long_one_has_the_smaller_peak(model, card):
+    """The card counts what the forwards of a real model make; weights and cache lie below."""
+    bytes_now, _ = card
+    taken = []
+    for length in (100, 8):
+        with LiveTensors() as live:
+
+            def run(length=length, live=live):
+                result = prefill(model, random_inputs(length), keep_all_logits=True)
+                now = bytes_now["allocated"] + live.peak_bytes
+                bytes_now["peak"] = max(bytes_now["peak"], now)
+                return result
+
+            taken.append(memory.measure(run, torch.device("cuda:0"))[1].delta_bytes)
+    long, short = taken
+    assert logits_bytes(model.config, 8, dtype=torch.float32) < short < long
+    assert long > logits_bytes(model.config, 100, dtype=torch.float32)
+
+
 def test_three_counters_of_a_card(card):
     now = memory.counters(torch.device("cuda:0"))
     assert (now.allocated_bytes, now.reserved_bytes, now.card_bytes) == (1000, 2000, 20_000)
@@ -85,3 +106,9 @@ def test_without_cuda_every_reading_is_none_and_the_run_happens(device, monkeypa
 
 def test_the_process_holds_some_memory():
     assert memory.process_bytes() > 1024**2
+
+
+def test_a_device_may_be_given_by_its_name():
+    assert memory.counters("cpu") == memory.counters(torch.device("cpu"))
+    assert memory.measure(lambda: 3, "cpu") == memory.measure(lambda: 3, torch.device("cpu"))
+    assert memory.peak_allocated_mib("cpu") is None

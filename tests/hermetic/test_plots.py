@@ -46,7 +46,10 @@ TREE = {
     " the": (0.0, {"\n": 1.0}),
 }
 
+ERRORS = {"right": [0.0, 1e-5], "wrong": [0.5, 12.25]}
+
 PARTS = {"weights": 900 * 1024**2, "KV cache": 1024**2, "logits": 40 * 1024**2, "rest": 5000}
+PAIRS = {"one, other": {"bfloat16": 0.2, "float32": 2e-5}, "twice the same": {"bfloat16": 0.0}}
 
 
 def drawings(trace, config):
@@ -72,10 +75,17 @@ def drawings(trace, config):
             ["今", "\n"], {"one": [0.9, 0.1], "other": [0.2, 0.8]}, ax=ax
         ),
         "joint tree": lambda ax: plots.plot_joint_tree(TREE, ax=ax),
+        "kept": lambda ax: plots.plot_kept(
+            ["今", "$"], [0.9, 0.1], {"top-k 1": [True, False], "top-p 1": [True, True]}, ax=ax
+        ),
+        "draws": lambda ax: plots.plot_draws(["今", "$"], [3, 0], [0.9, 0.1], ax=ax),
+        "beam gain": lambda ax: plots.plot_beam_gain([1, 2], {"a $": [0.5, 1.0]}, ax=ax),
         "temperature": lambda ax: plots.plot_temperature(
             trace.steps[0].top_k, torch.arange(float(config.vocab_size)), 0.5, ax=ax
         ),
         "EOS": lambda ax: plots.plot_eos_probability([1e-9, 0.0, 0.6], [False, False, True], ax=ax),
+        "error grid": lambda ax: plots.plot_error_grid(ERRORS, 1e-3, ax=ax),
+        "live bytes": lambda ax: plots.plot_live_bytes({"a": [1e6, 9e6], "b": [1e6, 0]}, ax=ax),
         "bit layout": lambda ax: plots.plot_bit_layout(list(FORMATS.values()), ax=ax),
         "number line": lambda ax: plots.plot_number_line(
             [FORMATS["FP32"], FORMATS["BF16"]], 17.9, 18.2, [18.03], ax=ax
@@ -103,7 +113,18 @@ def drawings(trace, config):
         ),
         "TTFT and TPOT": lambda ax: plots.plot_ttft_tpot([5, 50], [0.1, 0.6], [0.08, 0.09], ax=ax),
         "memory parts": lambda ax: plots.plot_memory_parts(PARTS, PARTS, ax=ax),
+        "error and margin": lambda ax: plots.plot_error_and_margin(
+            [0.1, 0.2, 0.1], [1.0, 0.3, 0.0], [2], ax=ax
+        ),
+        "error by layer": lambda ax: plots.plot_error_by_layer(
+            {"engine": [1e-7, 0.0, 2e-6], "broken": [1e-7, 0.1, 0.3]}, 1e-4, ax=ax
+        ),
+        "pairs": lambda ax: plots.plot_pairs(PAIRS, {"bfloat16": 0.5, "float32": 1e-3}, ax=ax),
         "logits memory": lambda ax: plots.plot_logits_memory(config, range(0, 4097, 512), ax=ax),
+        "padded batch": lambda ax: plots.plot_padded_batch([[0, 1, 1], [1, 1, 1]], 2, ax=ax),
+        "batch slots": lambda ax: plots.plot_batch_slots([5, 3], [1, 4], ax=ax),
+        "batch step time": lambda ax: plots.plot_batch_step_time([1, 2], [0.1, 0.15], ax=ax),
+        "batch throughput": lambda ax: plots.plot_batch_throughput([1, 2], [0.1, 0.15], ax=ax),
     }
 
 
@@ -121,6 +142,9 @@ NAMES = [
     "large causal mask",
     "two distributions",
     "joint tree",
+    "kept",
+    "draws",
+    "beam gain",
     "temperature",
     "EOS",
     "bit layout",
@@ -141,6 +165,13 @@ NAMES = [
     "TTFT and TPOT",
     "memory parts",
     "logits memory",
+    "error and margin",
+    "error by layer",
+    "pairs",
+    "padded batch",
+    "batch slots",
+    "batch step time",
+    "batch throughput",
 ]
 
 
@@ -366,6 +397,32 @@ def test_a_tree_in_which_greedy_is_right_says_so():
     assert ax.get_title(loc="left") + ax.get_title() == "Best steps make the best pair"
 
 
+def test_a_full_dot_is_kept_and_an_empty_one_struck_out():
+    ax = plots.plot_kept(["a", "b"], [0.9, 0.1], {"x": [True, False], "y": [False, True]})
+    dots = {(*line.get_xdata(), *line.get_ydata()): line.get_markerfacecolor() for line in ax.lines}
+    full = [place for place, face in dots.items() if face == style.CHOICE]
+    assert sorted(full) == [(0, 0), (1, 1)]
+    assert len(dots) == 4
+
+
+def test_draws_are_drawn_as_shares_beside_what_they_should_be():
+    ax = plots.plot_draws(["a", "b"], [30, 70], [0.2, 0.8])
+    assert [bar.get_width() for bar in ax.patches] == [0.3, 0.7]
+    reach = ax.collections[0].get_segments()[0][:, 0]
+    assert reach == pytest.approx([0.2 - 0.08, 0.2 + 0.08])  # 2 √(0.2 · 0.8 / 100)
+
+
+def test_no_draws_at_all_are_refused():
+    with pytest.raises(ValueError, match=r"at least one draw is needed, not \[0, 0\]"):
+        plots.plot_draws(["a", "b"], [0, 0], [0.2, 0.8])
+
+
+def test_each_prompt_has_a_line_of_the_shares_that_its_beams_reach():
+    ax = plots.plot_beam_gain([1, 5], {"a": [0.5, 1.0], "b": [1.0, 1.0]})
+    assert [list(line.get_ydata()) for line in ax.lines[:2]] == [[0.5, 1.0], [1.0, 1.0]]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["'a'", "'b'"]
+
+
 def test_temperature_bars_are_softmax_over_the_whole_vocabulary(trace):
     candidates = trace.steps[0].top_k
     logits = torch.randn(352, generator=torch.Generator().manual_seed(0))
@@ -511,6 +568,45 @@ def changed(trace, **fields):
     return replace(trace, steps=tuple(replace(step, **fields) for step in trace.steps))
 
 
+def test_a_padded_batch_has_a_position_in_each_real_cell_and_a_hatch_in_the_others():
+    mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
+    ax = plots.plot_padded_batch(mask, prompt_columns=4)
+    cells = [(patch.get_xy(), patch.get_hatch()) for patch in ax.patches]
+    assert [xy for xy, hatch in cells if hatch] == [(-0.5, -0.5), (0.5, -0.5)]
+    numbers = {text.get_position(): text.get_text() for text in ax.texts}
+    assert numbers == {
+        **{(column, 0): str(column - 2) for column in (2, 3, 4)},
+        **{(column, 1): str(column) for column in range(5)},
+    }
+    colours = [patch.get_facecolor() for patch in ax.patches]
+    assert colours[4] == colours[9] != colours[3] == colours[5]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "1", "2", "3", "4\nnew"]
+    ticks = plots.plot_padded_batch(mask).get_xticklabels()
+    assert [tick.get_text() for tick in ticks] == ["0", "1", "2", "3", "4"]
+
+
+def test_the_slots_of_a_batch_are_its_inputs_and_hatched_where_nobody_needs_them():
+    ax = plots.plot_batch_slots([35, 31, 41], [6, 1, 4])
+    widths = [[bar.get_width() for bar in part] for part in ax.containers]
+    assert widths == [[6, 10, 0], [35, 31, 41], [5, 0, 3], [0, 5, 2]]
+    assert [bool(part[0].get_hatch()) for part in ax.containers] == [True, False, False, True]
+    assert [text.get_text() for text in ax.texts] == ["padding", "prompt", "answer", "ended"]
+    alike = plots.plot_batch_slots([3, 3], [1, 1])
+    assert [text.get_text() for text in alike.texts] == ["prompt"]
+
+
+def test_a_batchs_step_is_drawn_beside_a_step_for_each_row():
+    one_by_one, together = plots.plot_batch_step_time([2, 4, 8], [0.1, 0.2, 0.3]).lines
+    assert list(one_by_one.get_ydata()) == pytest.approx([100, 200, 400])
+    assert list(together.get_ydata()) == pytest.approx([100, 200, 300])
+
+
+def test_throughput_is_rows_a_second_and_each_row_gets_its_part():
+    of_all, of_each = plots.plot_batch_throughput([1, 4], [0.1, 0.2]).lines
+    assert list(of_all.get_ydata()) == pytest.approx([10, 20])
+    assert list(of_each.get_ydata()) == pytest.approx([10, 5])
+
+
 def refused(trace, config):
     """Calls with data that is empty, too short, not finite, or impossible."""
     nan, fp16, none = math.nan, torch.float16, replace(trace, steps=())
@@ -574,6 +670,18 @@ def refused(trace, config):
         "no time of decode": lambda: plots.plot_decode_time([], [], LineFit(0.1, 0.01)),
         "no TTFT": lambda: plots.plot_ttft_tpot([], [], []),
         "a TTFT of NaN": lambda: plots.plot_ttft_tpot([5, 6], [nan, 0.1], [0.1, 0.1]),
+        "a flat mask": lambda: plots.plot_padded_batch([0, 1]),
+        "a mask without rows": lambda: plots.plot_padded_batch([]),
+        "a mask of words": lambda: plots.plot_padded_batch("01"),
+        "a mask of twos": lambda: plots.plot_padded_batch([[0, 2]]),
+        "half a column": lambda: plots.plot_padded_batch([[0, 1]], 0.5),
+        "answers without prompts": lambda: plots.plot_batch_slots([3, 4], [1]),
+        "an answer of nothing": lambda: plots.plot_batch_slots([3, 4], [1, 0]),
+        "no rows of a batch": lambda: plots.plot_batch_slots([], []),
+        "a batch of no rows": lambda: plots.plot_batch_step_time([0], [0.1]),
+        "no step time": lambda: plots.plot_batch_step_time([], []),
+        "a step time of NaN": lambda: plots.plot_batch_throughput([1], [nan]),
+        "no time at all": lambda: plots.plot_batch_throughput([1], [0.0]),
     }
 
 
@@ -626,3 +734,67 @@ def test_the_work_of_a_very_long_prompt_is_drawn(model):
     ax = plots.plot_prefill_flops(model.config, [0, 10**12])
     expected = prefill_flops(model.config, 10**12) / 1e12
     assert top_edge(ax.collections[1], 10**12) == pytest.approx(expected)
+
+
+def test_steps_whose_margin_is_within_twice_the_error_are_shaded():
+    ax = plots.plot_error_and_margin([0.1, 0.2, 0.1, 0.2], [1.0, 0.3, 0.0, 0.4], [2])
+    assert [patch.get_x() for patch in ax.patches] == [1.5, 2.5, 3.5]
+    margins, reach, parted = ax.lines
+    assert list(reach.get_ydata()) == [0.2, 0.4, 0.2, 0.4]
+    assert list(margins.get_ydata()) == [1.0, 0.3, pytest.approx(0.06), 0.4]  # 0 has no logarithm
+    assert list(parted.get_xdata()) == [2]
+    assert ax.get_yscale() == "log"
+
+
+def test_a_pair_that_is_equal_says_so_and_each_format_has_its_own_sign():
+    ax = plots.plot_pairs(PAIRS, {"bfloat16": 0.5, "float32": 1e-3})
+    assert ax.texts[0].get_text() == "0"
+    assert [line.get_marker() for line in ax.lines[:3]] == ["o", "s", "o"]
+    assert [line.get_xdata()[0] for line in ax.lines[3:]] == [0.5, 1e-3]
+    assert [text.get_text() for text in ax.get_yticklabels()] == list(PAIRS)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), -1.0])
+def test_differences_that_are_none_are_refused(wrong):
+    with pytest.raises(ValueError, match="largest must be finite"):
+        plots.plot_pairs({"pair": {"float32": wrong}}, {"float32": 1e-3})
+    with pytest.raises(ValueError, match="errors must be finite"):
+        plots.plot_error_and_margin([wrong], [1.0])
+
+
+def test_more_formats_than_there_are_signs_for_are_refused():
+    with pytest.raises(ValueError, match="signs for 3 formats"):
+        plots.plot_pairs({"pair": dict.fromkeys("abcd", 1.0)}, {"a": 1.0})
+
+
+def test_error_grid_says_each_error_and_shades_those_beyond_rounding():
+    ax = plots.plot_error_grid(ERRORS, 1e-3)
+    assert [text.get_text() for text in ax.texts] == ["0.00", "0.00", "0.50", "12.2"]
+    assert [text.get_weight() == "bold" for text in ax.texts] == [False, False, True, True]
+    shades = ax.images[0].get_array()
+    assert shades[0].tolist() == [0, 0] < shades[1].tolist()
+    assert shades[1][0] < shades[1][1]
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(ERRORS)
+
+
+@pytest.mark.parametrize(
+    ("errors", "allowed", "said"),
+    [
+        ({}, 1e-3, "at least one step"),
+        ({"a": [1.0], "b": [1.0, 2.0]}, 1e-3, "as many"),
+        ({"a": [math.nan]}, 1e-3, "errors of 'a'"),
+        ({"a": [-1.0]}, 1e-3, "errors of 'a'"),
+        ({"a": [1.0]}, 0, "allowed must be above 0"),
+    ],
+)
+def test_error_grid_refuses_what_is_no_error(errors, allowed, said):
+    with pytest.raises(ValueError, match=said):
+        plots.plot_error_grid(errors, allowed)
+
+
+def test_live_bytes_draws_a_named_line_for_each_way():
+    ax = plots.plot_live_bytes({"a": [2**20, 2**21], "b": [0, 2**20]})
+    assert [list(line.get_ydata()) for line in ax.lines] == [[1, 2], [0, 1]]
+    assert [text.get_text() for text in ax.texts] == ["a", "b"]
+    with pytest.raises(ValueError, match="at least one line"):
+        plots.plot_live_bytes({})

@@ -34,10 +34,11 @@ def ids_without_eos(model, tokenizer, count=12):
         lambda i: np.int64(i),
         lambda i: [np.int32(i)],
         lambda i: np.array([9, i]),
+        lambda i: np.array(i),
     ],
     ids=[
         *("int", "list", "tuple", "set", "frozenset", "tensor 0-d", "tensor", "tensor 2-d"),
-        *("iterator", "numpy int", "list of numpy ints", "numpy array"),
+        *("iterator", "numpy int", "list of numpy ints", "numpy array", "numpy 0-d"),
     ],
 )
 def test_eos_ids_are_taken_in_every_usual_form(model, tokenizer, form):
@@ -49,7 +50,9 @@ def test_eos_ids_are_taken_in_every_usual_form(model, tokenizer, form):
     assert all(type(index) is int for index in trace.eos_token_ids)
 
 
-@pytest.mark.parametrize("bad", [-1, True, [True], 1.5, [2.0], "</s>", ["2"], torch.tensor([1.0])])
+@pytest.mark.parametrize(
+    "bad", [-1, True, [True], 1.5, [2.0], "</s>", ["2"], b"2", {2: 2}, [[2]], torch.tensor([1.0])]
+)
 def test_an_eos_id_that_is_no_whole_number_is_refused(model, tokenizer, forwards, bad):
     calls = forwards(model)
     with pytest.raises(ValueError, match="an EOS id must be a whole number of at least 0, not"):
@@ -88,6 +91,30 @@ def test_an_id_that_only_the_config_names_does_not_stop_the_loop_nor_the_library
     assert trace.generated_ids == theirs[0, inputs["input_ids"].shape[1] :].tolist()
     assert stop in trace.generated_ids
     assert trace.stop_reason == "max_new_tokens"
+
+
+@pytest.mark.parametrize("where", ["argument", "generation config"])
+def test_an_eos_id_that_the_model_does_not_have_is_refused(tokenizer, forwards, where):
+    """The loop would run to the limit each time, and nobody would know why."""
+    inside = where == "generation config"
+    model = tiny_model(generation={"eos_token_id": [5, 352]}) if inside else tiny_model()
+    calls = forwards(model)
+    for run in (generate, lambda *rest, **more: next(stream(*rest[:2], encode(*rest[1:]), **more))):
+        with pytest.raises(ValueError, match=r"EOS ids \[352\] are not among the model's 0 to 351"):
+            run(model, tokenizer, "soup", eos_token_ids=None if inside else [5, 352])
+    assert not calls
+
+
+def test_a_model_without_a_generation_config_has_no_eos_of_its_own(tokenizer):
+    tokenizer.eos_token = None
+    model = tiny_model(eos_token_id=None)
+    model.generation_config = None
+    assert resolve_eos_token_ids(None, model, tokenizer) == frozenset()
+
+
+def test_what_is_no_model_is_named(model, tokenizer):
+    with pytest.raises(ValueError, match=r"has no config: .*load\(\) returns the tokenizer first"):
+        resolve_eos_token_ids(None, tokenizer, model)
 
 
 def test_a_model_without_eos_runs_to_the_limit(endless, tokenizer):

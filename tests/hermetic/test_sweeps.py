@@ -217,3 +217,15 @@ def test_a_time_of_0_has_no_relative_distance():
 def test_a_fit_of_tensors_is_made_of_plain_numbers():
     fit = fit_prefill(torch.tensor([1, 2, 4]), torch.tensor([1.0, 2.0, 4.0]))
     assert {type(part) for part in fit.parts(1.0)} == {float}
+
+
+@pytest.mark.parametrize("layers", [0, -1, 3, True, "2", None])
+def test_a_model_has_no_more_layers_than_it_has(model, layers):
+    with pytest.raises(ValueError, match="layers"):
+        with_few_layers(model, layers)
+
+
+def test_a_length_beyond_the_window_is_refused_before_memory_is_asked_for(model):
+    """A prompt of 10^15 ids would not fit into any machine."""
+    with pytest.raises(ValueError, match="1000000000000000 tokens are more than the model's 128"):
+        prefill_seconds(model, [10**15], 1)

@@ -142,3 +142,27 @@ def test_the_number_of_candidates_is_a_count(tokenizer, k):
 def test_candidates_come_from_one_row_of_logits(tokenizer, logits, found):
     with pytest.raises(ValueError, match=rf"one row of a tensor, .* not \[{found}\]"):
         top_candidates(tokenizer, logits)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda record: record.pop("steps"), "KeyError: 'steps'"),
+        (lambda record: record["steps"].clear(), "it has no steps"),
+        (lambda record: record["steps"][0].pop("phase"), "'phase'"),
+        (lambda record: record["steps"][0].update(more=1), "'more'"),
+        (lambda record: record.update(input_ids=[]), "IndexError"),
+        (lambda record: record.update(eos_token_id=3), "'int' object is not iterable"),
+    ],
+)
+def test_what_is_no_record_of_a_run_is_refused_with_the_part_that_is_wrong(trace, change, said):
+    record = trace.to_dict()
+    change(record)
+    with pytest.raises(ValueError, match=f"no record of a run.*{said}"):
+        Trace.from_dict(record)
+
+
+@pytest.mark.parametrize("record", [None, 3, "x", [], {}])
+def test_what_is_no_record_at_all_is_refused(record):
+    with pytest.raises(ValueError, match="no record of a run, as to_dict"):
+        Trace.from_dict(record)

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from inside_generate.comparing.near_ties import check_tolerance, default_tolerance
-from inside_generate.comparing.partings import Finding, Walk
-from inside_generate.comparing.run_file import CONTEXT, Run, as_run, read_run
+from inside_generate.comparing.partings import STOP_REASON, Finding, Walk
+from inside_generate.comparing.run_fields import in_a_line
+from inside_generate.comparing.run_file import CONTEXT, Run, as_run, read_run, run_in
 from inside_generate.errors import InsideGenerateError
 
 __all__ = ["Comparison", "Finding", "compare_runs", "format_comparison", "read_run", "run"]
@@ -50,7 +51,7 @@ def run(
     """Compare two files, say what came out, and return 0 where they agree, else 1."""
     if tolerance is not None:
         check_tolerance(tolerance)
-    comparison = compare_runs(read_run(reference_path), read_run(other_path), tolerance)
+    comparison = _compare(run_in(reference_path), run_in(other_path), tolerance)
     say(f"reference  {reference_path}\nother      {other_path}\n{format_comparison(comparison)}")
     return 0 if comparison.verdict == AGREE else 1
 
@@ -59,14 +60,17 @@ def compare_runs(
     reference: dict[str, Any], other: dict[str, Any], tolerance: float | None = None
 ) -> Comparison:
     """Compare two runs under the keys of their files; ``tolerance=None`` goes by their dtypes."""
-    ours, theirs = as_run(reference, "the reference"), as_run(other, "the other")
+    return _compare(as_run(reference, "the reference"), as_run(other, "the other"), tolerance)
+
+
+def _compare(ours: Run, theirs: Run, tolerance: float | None) -> Comparison:
     if tolerance is None:
         limit, reason = default_tolerance(ours.context.get("dtype"), theirs.context.get("dtype"))
     else:
         limit, reason = check_tolerance(tolerance), "as asked for"
     walk = Walk(ours, theirs, limit)
     findings = [*walk.findings(), *_faults(ours, theirs)]
-    if not findings and not walk.agreed:
+    if not findings and set(walk.agreed) <= {STOP_REASON}:  # two empty runs are no agreement
         raise InsideGenerateError(f"there is nothing to compare: {'; '.join(walk.not_compared)}")
     return Comparison(
         verdict=PART if findings else AGREE,
@@ -149,7 +153,8 @@ def _context(ours: Run, theirs: Run) -> list[str]:
         "dtype": " (each rounds differently)",
     }
     return [
-        f"{key}: {ours.context[key]} against {theirs.context[key]}{expected.get(key, '')}"
+        f"{key}: {in_a_line(ours.context[key])} against {in_a_line(theirs.context[key])}"
+        f"{expected.get(key, '')}"
         for key in CONTEXT
         if key in ours.context and ours.context[key] != theirs.context.get(key, ours.context[key])
     ]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from inside_generate.comparing.run_fields import Scored
+from inside_generate.comparing.run_fields import Scored, quoted, shortened
 from inside_generate.errors import InsideGenerateError
 from inside_generate.rounding import LOGIT_TOLERANCES
 
@@ -34,6 +34,10 @@ class TopKDifference:
     near_ties: tuple[str, ...]  # same logits within the tolerance, in another order
 
 
+NOT_GIVEN = TopKDifference((), None, ())
+MOST_NAMED = 3  # of the near ties, or of the faulty logits, of one step
+
+
 def default_tolerance(*dtypes: str | None) -> tuple[float, str]:
     """Return the tolerance for logits of the coarsest of these dtypes, and the reason in words."""
     named = [dtype.lower().removeprefix("torch.") for dtype in dtypes if dtype]
@@ -44,7 +48,7 @@ def default_tolerance(*dtypes: str | None) -> tuple[float, str]:
         )
     widest = max(known, key=lambda dtype: LOGIT_TOLERANCES.get(dtype, math.inf))
     if widest not in LOGIT_TOLERANCES:
-        reason = f"as for bfloat16, since {widest!r} is not a dtype known here"
+        reason = f"as for bfloat16, since {shortened(widest)} is not a dtype known here"
         return LOGIT_TOLERANCES["bfloat16"], reason
     if widest in SPACINGS:
         return LOGIT_TOLERANCES[widest], (
@@ -67,6 +71,8 @@ def compare_top_k(
     reference: tuple[Scored, ...], other: tuple[Scored, ...], tolerance: float
 ) -> TopKDifference:
     """Compare two lists, each best first. An empty one is a list that a file does not give."""
+    if not reference and not other:
+        return NOT_GIVEN
     beyond = [*_not_finite("reference", reference), *_not_finite("other", other)]
     if not reference or not other or beyond:
         return TopKDifference(tuple(beyond), None, ())
@@ -90,7 +96,7 @@ def named(token_id: int, *lists: tuple[Scored, ...]) -> str:
     """Return an id with its text where one of the lists knows it: ``198 '\\n'``."""
     for one in (one for scored in lists for one in scored):
         if one.token_id == token_id and one.text is not None:
-            return f"{token_id} {one.text!r}"
+            return f"{token_id} {quoted(one.text)}"
     return str(token_id)
 
 
@@ -164,11 +170,12 @@ def _logits(best_first: tuple[Scored, ...]) -> Mapping[int, float]:
 
 
 def _not_finite(whose: str, best_first: tuple[Scored, ...]) -> list[str]:
-    return [
+    faulty = [one for one in best_first if not math.isfinite(one.logit)]
+    lines = [
         f"the logit of {named(one.token_id, best_first)} is {one.logit} in the {whose}"
-        for one in best_first
-        if not math.isfinite(one.logit)
+        for one in faulty[:MOST_NAMED]
     ]
+    return [*lines, *_and_more(len(faulty), "logit")]
 
 
 def _left_out(
@@ -190,14 +197,23 @@ def _left_out(
 
 
 def _reordered(reference: tuple[Scored, ...], theirs: Mapping[int, float]) -> tuple[str, ...]:
-    """Name the neighbours that stand the other way round in the other list."""
+    """Name the neighbours that stand the other way round in the other list, the best ones first."""
     shared = tuple(one for one in reference if one.token_id in theirs)
-    return tuple(
-        f"{named(high.token_id, shared)} and {named(low.token_id, shared)} change places "
-        f"({high.logit - low.logit:.2g} apart in the reference)"
+    changed = [
+        (high, low)
         for high, low in pairwise(shared)
         if theirs[high.token_id] < theirs[low.token_id]
-    )
+    ]
+    lines = [
+        f"{named(high.token_id, (high,))} and {named(low.token_id, (low,))} change places "
+        f"({high.logit - low.logit:.2g} apart in the reference)"
+        for high, low in changed[:MOST_NAMED]
+    ]
+    return (*lines, *_and_more(len(changed), "pair"))
+
+
+def _and_more(number: int, noun: str) -> list[str]:
+    return [f"and {counted(number - MOST_NAMED, noun)} more"] if number > MOST_NAMED else []
 
 
 def counted(number: int, noun: str) -> str:

@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from inside_generate.comparing.differences import (
+    common_mistake,
+    first_difference,
+    parted_texts,
+)
 from inside_generate.comparing.near_ties import (
     TopKDifference,
     compare_top_k,
@@ -17,7 +22,10 @@ from inside_generate.comparing.near_ties import (
     named,
     two_best,
 )
+from inside_generate.comparing.run_fields import quoted, shortened
 from inside_generate.comparing.run_file import Run, RunStep
+
+STOP_REASON = "stop reason"
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,7 @@ class Walk:
     agreed: list[str] = field(default_factory=list)
     not_compared: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    sizes_told: set[str] = field(default_factory=set)
 
     def findings(self) -> list[Finding]:
         """Return the first parting; several where the ends differ in several ways."""
@@ -51,10 +60,10 @@ class Walk:
     def prompt(self) -> list[Finding]:
         """Compare the prompt's ids; where they are not in both files, its text."""
         ours, theirs = self.reference.prompt_ids, self.other.prompt_ids
-        texts = _parted_texts(
+        texts = parted_texts(
             "rendered prompt", self.reference.rendered_prompt, self.other.rendered_prompt
         )
-        if ours is None or theirs is None:
+        if ours is None or theirs is None or not (ours or theirs):
             self._lacking("prompt ids", ours, theirs)
             return [Finding("prompt", None, (texts,))] if texts else []
         index = first_difference(ours, theirs)
@@ -82,7 +91,7 @@ class Walk:
     def tokens(self) -> list[Finding]:
         """Compare each token and its candidates, as long as both runs go on."""
         ours, theirs = self.reference.steps, self.other.steps
-        if ours is None or theirs is None:
+        if ours is None or theirs is None or not (ours or theirs):
             self._lacking("generated ids", ours, theirs)
             return []
         with_logits = 0
@@ -105,7 +114,7 @@ class Walk:
             return [self._other_length(ours, theirs)]
         reasons = self.reference.stop_reason, self.other.stop_reason
         texts = self.reference.text, self.other.text
-        return [*self._words("stop reason", *reasons), *self._words("generated text", *texts)]
+        return [*self._words(STOP_REASON, *reasons), *self._words("generated text", *texts)]
 
     # --- what is found ----------------------------------------------------------------------------
 
@@ -123,7 +132,7 @@ class Walk:
             lines.append(texts)
         elif self.reference.rendered_prompt is not None and self.other.rendered_prompt is not None:
             lines.append("the rendered prompts are the same, so the tokenizers are not")
-        return Finding("prompt", None, (*lines, *_common_mistake(ours, theirs)))
+        return Finding("prompt", None, (*lines, *common_mistake(ours, theirs)))
 
     def _other_token(
         self, number: int, our: RunStep, their: RunStep, difference: TopKDifference
@@ -166,16 +175,18 @@ class Walk:
             f"{len(ours)} tokens against {len(theirs)}"
         ]
         for whose, run in (("reference", self.reference), ("other", self.other)):
-            limit = "" if run.max_new_tokens is None else f", max_new_tokens {run.max_new_tokens}"
-            lines.append(f"the {whose} gives the stop reason {run.stop_reason!r}{limit}")
+            limit = run.max_new_tokens
+            words = "" if limit is None else f", max_new_tokens {shortened(limit)}"
+            reason = shortened(run.stop_reason)
+            lines.append(f"the {whose} gives the stop reason {reason}{words}")
         return Finding("end", number, tuple(lines))
 
     # --- what is kept -----------------------------------------------------------------------------
 
     def _words(self, what: str, ours: str | None, theirs: str | None) -> list[Finding]:
-        if ours is None or theirs is None:
+        if ours is None or theirs is None or not (ours or theirs):
             self._lacking(what, ours, theirs)
-        elif parted := _parted_texts(what, ours, theirs):
+        elif parted := parted_texts(what, ours, theirs):
             return [Finding("end", None, (parted,))]
         else:
             self.agreed.append(what)
@@ -183,12 +194,14 @@ class Walk:
 
     def _lacking(self, what: str, ours: object, theirs: object) -> None:
         lacking = [name for name, had in (("reference", ours), ("other", theirs)) if had is None]
-        self.not_compared.append(f"{what} (not in the {' nor in the '.join(lacking)})")
+        where = f"not in the {' nor in the '.join(lacking)}" if lacking else "empty in both"
+        self.not_compared.append(f"{what} ({where})")
 
     def _same(self, number: int, difference: TopKDifference) -> None:
         if difference.largest is not None:
             self.largest = max(difference.largest, self.largest or 0.0)
-        self.remarks += [f"token {number}: near tie, {tie}" for tie in difference.near_ties]
+        if difference.near_ties:
+            self.remarks += [f"token {number}: near tie, {tie}" for tie in difference.near_ties]
 
     def _count(self, tokens: int, with_logits: int) -> None:
         self.agreed.append(counted(tokens, "generated id"))
@@ -200,49 +213,22 @@ class Walk:
 
     def _sizes(self, number: int, our: RunStep, their: RunStep) -> None:
         """Remark on the first token at which shape, mask or cache differ: a likely cause."""
-        for key in sorted(our.sizes.keys() & their.sizes.keys()):
-            begin, values = f"{key} differs from token ", (our.sizes[key], their.sizes[key])
-            said = any(remark.startswith(begin) for remark in self.remarks)
-            if values[0] != values[1] and not said:
-                self.remarks.append(f"{begin}{number} on: {values[0]} against {values[1]}")
+        for key in sorted(our.sizes.keys() & their.sizes.keys()) if our.sizes else ():
+            values = our.sizes[key], their.sizes[key]
+            if values[0] != values[1] and key not in self.sizes_told:
+                self.sizes_told.add(key)
+                words = " against ".join(map(shortened, values))
+                self.remarks.append(f"{key} differs from token {number} on: {words}")
 
     def _name(self, token_id: int) -> str:
         """Return the id with its text, where either file tells it."""
         steps = (*(self.reference.steps or ()), *(self.other.steps or ()))
         for step in steps:
             if step.token_id == token_id and step.text is not None:
-                return f"{token_id} {step.text!r}"
+                return f"{token_id} {quoted(step.text)}"
         return named(token_id, *(step.top_k for step in steps))
 
 
 def phase(number: int) -> str:
     """Return which phase of a run makes this token."""
     return "prefill" if number == 1 else "decode"
-
-
-def first_difference(ours: Sequence[object], theirs: Sequence[object]) -> int | None:
-    """Return the first index at which two sequences differ, an end included; ``None`` if none."""
-    for index, (our, their) in enumerate(zip(ours, theirs, strict=False)):
-        if our != their:
-            return index
-    return None if len(ours) == len(theirs) else min(len(ours), len(theirs))
-
-
-def _parted_texts(what: str, ours: str | None, theirs: str | None) -> str | None:
-    """Return where two texts part, in words; ``None`` where they do not, or one is missing."""
-    if ours is None or theirs is None or (index := first_difference(ours, theirs)) is None:
-        return None
-    around = slice(max(0, index - 24), index + 24)
-    return (
-        f"{what}, from character {index} on: {ours[around]!r} in the reference, "
-        f"{theirs[around]!r} in the other"
-    )
-
-
-def _common_mistake(ours: Sequence[int], theirs: Sequence[int]) -> list[str]:
-    if theirs[1:] == ours:
-        return ["the other has one id more in front: did its tokenizer add a special token?"]
-    if theirs and ours[: len(theirs)] == theirs:
-        lost = len(ours) - len(theirs)
-        return [f"the other lacks the last {lost} ids: was the generation prompt left out?"]
-    return []

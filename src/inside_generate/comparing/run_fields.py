@@ -14,6 +14,9 @@ from typing import Any, NoReturn
 
 from inside_generate.errors import InsideGenerateError
 
+MAY_HOLD_ONE = (float, dict, list)
+LONGEST = 120  # characters of a text that a message shows
+LARGEST_ID = 2**63 - 1  # far more than any vocabulary has; an id is a number of 64 bits
 KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 
 
@@ -65,19 +68,22 @@ class Fields:
         values = self.items(record, key)
         if values is None:
             return None
+        if set(map(type, values)) == {int} and min(values) >= 0 and max(values) <= LARGEST_ID:
+            return tuple(values)  # the usual spelling, read at once however many there are
         return tuple(self.id(value, f"{key}[{index}]") for index, value in enumerate(values))
 
     def id(self, value: Any, place: str) -> int:
         """Return a token id, also from ``"3838"`` and from ``3838.0``."""
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
             self.remarks.append('token ids are written as text, like "3838": read as numbers')
-            return int(value)
-        if isinstance(value, float) and value.is_integer() and value >= 0:
+            value = int(value)
+        elif isinstance(value, float) and value.is_integer():
             self.remarks.append("token ids are written like 3838.0: read as whole numbers")
-            return int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            value = int(value)
+        is_id = isinstance(value, int) and not isinstance(value, bool)
+        if not is_id or not 0 <= value <= LARGEST_ID:
             self.refuse(f"{place} must be a token id (0, 1, 2 …), not {shortened(value)}")
-        return value
+        return int(value)
 
     def top_k(self, record: Mapping[str, Any], key: str, place: str = "") -> tuple[Scored, ...]:
         """Return the best next tokens, best first in whatever order the file lists them.
@@ -120,15 +126,20 @@ class Fields:
 
 def not_numbers(record: Any) -> list[str]:
     """Return the places of NaN and Infinity: JSON has no such numbers, but Python reads them."""
-    found, waiting = [], [("", record)]
+    found, waiting, seen = [], [("", record)], set[int]()
     while waiting:  # not recursive: a file may be nested deeply
         place, value = waiting.pop()
+        if isinstance(value, dict | list):
+            if id(value) in seen:  # nothing in a file does, but a dict may hold itself
+                continue
+            seen.add(id(value))
         if isinstance(value, float) and not math.isfinite(value):
             found.append(f"{place} is {value}")
         elif isinstance(value, dict):
             waiting += [(f"{place}.{key}".lstrip("."), item) for key, item in value.items()]
         elif isinstance(value, list):
-            waiting += [(f"{place}[{index}]", item) for index, item in enumerate(value)]
+            parts = [(i, item) for i, item in enumerate(value) if isinstance(item, MAY_HOLD_ONE)]
+            waiting += [(f"{place}[{index}]", item) for index, item in parts]
     return found
 
 
@@ -140,6 +151,17 @@ def kind(value: Any) -> str:
 def shortened(value: Any) -> str:
     """Return the value on one line, cut where it is long."""
     return reprlib.repr(value)
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotation marks, on one line, cut where it is long."""
+    written = repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+    return written if len(written) <= 2 * LONGEST else f"{written[: 2 * LONGEST]}…"
+
+
+def in_a_line(text: str) -> str:
+    """Return a text as it is, or in quotation marks where it is long or would break the line."""
+    return text if text.isprintable() and len(text) <= LONGEST else quoted(text)
 
 
 def _descending(one: Scored) -> tuple[bool, float]:

@@ -2,25 +2,26 @@
 
 What it knows: which keys a comparison can use, in the course's form (``data/run.schema.json``) and
 in the article's plainer one, and where one file contradicts itself. What is not a run is refused in
-one line. What it leaves to others: the reading of single values (``run_fields``), and whether two
-runs agree (``compare``). It needs neither torch nor a model.
+one line. What it leaves to others: the reading of files (``json_file``) and of single values
+(``run_fields``), and whether two runs agree (``compare``). It needs neither torch nor a model.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from inside_generate.comparing.json_file import read_json
 from inside_generate.comparing.run_fields import Fields, Scored, kind, not_numbers, shortened
-from inside_generate.errors import InsideGenerateError
 
 UNDERSTOOD = 1  # the schema_version that this module reads; a file without one is read as it is
 PROMISED = ("input_ids", "top_k", "generated_token_ids", "generated_text", "stop_reason", "steps")
 CONTEXT = ("model_id", "revision", "dtype", "device", "device_name", "gpu_name", "torch_version",
            "cuda_version", "transformers_version", "python_version")  # fmt: skip
+MOST_AXES = 8  # of a shape
 SIZES = ("input_shape", "mask_length", "cache_length")
 
 
@@ -53,9 +54,15 @@ class Run:
 def read_run(path: str | Path) -> dict[str, Any]:
     """Return the JSON object in the file ``path`` once it is known to be a readable run."""
     name = repr(str(path))
-    record = _parse(_read(Path(path), name), name)
+    record: dict[str, Any] = read_json(path, name)
     as_run(record, name)
     return record
+
+
+def run_in(path: str | Path) -> Run:
+    """Return the run that the file ``path`` holds."""
+    name = repr(str(path))
+    return as_run(read_json(path, name), name)
 
 
 def as_run(record: Any, name: str) -> Run:
@@ -81,54 +88,13 @@ def as_run(record: Any, name: str) -> Run:
         faults=(
             *_wrong_count(record, fields, "prompt_tokens", prompt_ids),
             *_wrong_count(record, fields, "generated_tokens", steps),
+            *_wrong_numbers(record),
             *_steps_against_ids(listed, told),
             *_first_step_against_prefill(told, top_k),
             *not_numbers(record)[:1],
         ),
         remarks=tuple(dict.fromkeys(fields.remarks)),
     )
-
-
-# --- the file -------------------------------------------------------------------------------------
-
-
-def _read(path: Path, name: str) -> bytes:
-    try:
-        if path.is_dir():
-            raise InsideGenerateError(f"{name} is a directory; give the JSON file that is in it")
-        if not path.exists():
-            raise InsideGenerateError(
-                f"{name}: no such file; `python -m inside_generate run --output FILE` writes one"
-            )
-        if not path.is_file():
-            raise InsideGenerateError(f"{name} is not a regular file; give the JSON file of a run")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InsideGenerateError(f"{name} cannot be read ({reason})") from error
-
-
-def _parse(content: bytes, name: str) -> Any:
-    if not content.strip():
-        raise InsideGenerateError(f"{name} is empty; write the run again")
-    try:
-        return json.loads(content)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        wrong = "cut off in the middle" if _cut_off(error) else f"not JSON: {error.msg}"
-        raise InsideGenerateError(f"{name} is {wrong} ({place}); write the run again") from error
-    except UnicodeDecodeError as error:
-        raise InsideGenerateError(f"{name} is not JSON: it is not text in UTF-8") from error
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 100,000 brackets
-        reason = str(error).split(";")[0]
-        raise InsideGenerateError(f"{name} holds JSON that cannot be read: {reason}") from error
-
-
-def _cut_off(error: json.JSONDecodeError) -> bool:
-    """Whether the text ends before the object or list that it begins."""
-    text = error.doc.strip("\ufeff \t\r\n")
-    at_the_end = not error.doc[error.pos :].strip()
-    return text.startswith(("{", "[")) and (at_the_end or not text.endswith(("}", "]")))
 
 
 # --- what is in it --------------------------------------------------------------------------------
@@ -177,6 +143,18 @@ def _steps(record: Mapping[str, Any], fields: Fields) -> list[RunStep] | None:
     return [steps[index] for index in sorted(range(len(steps)), key=numbers.__getitem__)]
 
 
+def _wrong_numbers(record: Mapping[str, Any]) -> list[str]:
+    """Say where the steps' numbers leave one out or name one twice; they begin with 1 or 0."""
+    given = [step.get("number") for step in record.get("steps") or []]
+    numbers = [] if None in given else sorted(given)
+    if numbers and numbers[0] > 1:
+        return [f"the first number of the steps is {shortened(numbers[0])}"]
+    for number, following in pairwise(numbers):
+        if following != number + 1:
+            return [f"of the steps, {shortened(following)} follows {shortened(number)}"]
+    return []
+
+
 def _step(step: Any, fields: Fields, place: str) -> RunStep:
     if not isinstance(step, dict):
         fields.refuse(f"{place} must be an object, not {kind(step)}")
@@ -192,7 +170,9 @@ def _step(step: Any, fields: Fields, place: str) -> RunStep:
 
 def _is_size(value: Any) -> bool:
     parts = value if isinstance(value, list) else [value]
-    return all(isinstance(part, int) and not isinstance(part, bool) for part in parts)
+    return len(parts) <= MOST_AXES and all(
+        isinstance(part, int) and not isinstance(part, bool) for part in parts
+    )
 
 
 def _joined(
@@ -201,13 +181,19 @@ def _joined(
     """Return a step for each generated id: the file's own step where there is one for this id."""
     if listed is None and told is None:
         return None
-    steps = list(told or []) if listed is None else [RunStep(token_id) for token_id in listed]
+    steps = list(told or []) if listed is None else _bare_steps(listed)
     for index, step in enumerate((told or [])[: len(steps)]):
         if step.token_id == steps[index].token_id:
             steps[index] = step
     if steps:
         steps[0] = replace(steps[0], top_k=top_k)
     return tuple(steps)
+
+
+def _bare_steps(token_ids: tuple[int, ...]) -> list[RunStep]:
+    """Return steps of which nothing but the id is known: one object for each id, however long."""
+    bare = {token_id: RunStep(token_id) for token_id in set(token_ids)}
+    return [bare[token_id] for token_id in token_ids]
 
 
 def _steps_against_ids(listed: tuple[int, ...] | None, told: list[RunStep] | None) -> list[str]:
@@ -240,4 +226,4 @@ def _wrong_count(
     said = fields.count(record, key)
     if said is None or ids is None or said == len(ids):
         return []
-    return [f"{key} is {said}, but there are {len(ids)} ids"]
+    return [f"{key} is {shortened(said)}, but there are {len(ids)} ids"]

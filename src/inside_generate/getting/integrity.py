@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from inside_generate.errors import InsideGenerateError
+from inside_generate.errors import InsideGenerateError, shown
 from inside_generate.home import recall, remember
 
 MANIFEST = "inside_generate.json"
@@ -74,18 +74,20 @@ def damage(directory: Path) -> str | None:
 
 
 def check_safetensors(path: Path) -> None:
-    """Raise unless the file is as long as its own head says.
+    """Raise unless the file is as long as its own head says, and its weights are floats.
 
     The format: 8 bytes with the length of a JSON head, the head (which gives each tensor's
-    place), then the numbers. A download that broke off ends too early.
+    place), then the numbers. A download that broke off ends too early. Weights in whole numbers
+    need a scale to mean anything; the library would take them as they stand.
     """
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
             (head_length,) = struct.unpack("<Q", file.read(8))
             head = json.loads(file.read(min(head_length, size)))
-        ends = [entry["data_offsets"][1] for key, entry in head.items() if key != "__metadata__"]
-        whole = 8 + head_length + max(ends, default=0)
+        entries = {name: entry for name, entry in head.items() if name != "__metadata__"}
+        whole = 8 + head_length + max((e["data_offsets"][1] for e in entries.values()), default=0)
+        kinds = {name: str(entry["dtype"]) for name, entry in entries.items()}
     except (
         struct.error,
         ValueError,
@@ -101,3 +103,9 @@ def check_safetensors(path: Path) -> None:
         raise InsideGenerateError(
             f"{path} has {size:,} bytes where its head announces {whole:,}; download it again"
         )
+    for name, kind in kinds.items():
+        if name.endswith("weight") and not kind.startswith(("F", "BF")):
+            raise InsideGenerateError(
+                f"{path} holds {name} in {shown(kind)}, no floating-point numbers; choose a model "
+                "that is not quantised"
+            )

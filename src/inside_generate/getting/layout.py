@@ -16,6 +16,7 @@ from transformers import CONFIG_MAPPING
 from inside_generate.errors import InsideGenerateError
 from inside_generate.getting.integrity import check_safetensors
 
+SETTINGS = ("generation_config.json", "tokenizer_config.json")  # broken ones are passed over
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "tekken.json")
 
@@ -33,6 +34,20 @@ def check_layout(directory: Path) -> None:
             f"{directory} names weights of its own (transformers_weights in config.json), which "
             "would be loaded unchecked; take the line out and call the file model.safetensors"
         )
+    choices = {name: str(value) for name, value in config.items() if "implementation" in name}
+    if remote := [name for name, value in choices.items() if "/" in value]:
+        raise InsideGenerateError(
+            f"{directory} asks for code from a hub ({remote[0]} in config.json: "
+            f"{choices[remote[0]]}), which is never run here; take the line out"
+        )
+    if (directory / "adapter_config.json").exists():
+        raise InsideGenerateError(
+            f"{directory} holds an adapter (adapter_config.json), which changes another model's "
+            "weights; merge it into that model and save the whole"
+        )
+    for name in SETTINGS:
+        if (directory / name).exists():
+            _read_json(directory / name)
     for path in weight_files(directory):
         check_safetensors(path)
     if not any((directory / name).is_file() for name in VOCABULARIES):
@@ -74,12 +89,12 @@ def _shards(directory: Path, index: dict[str, Any]) -> list[Path]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise InsideGenerateError(f"{path.parent} is not a model directory: it has no {path.name}")
+    if not path.is_file():  # reading a pipe would wait for ever
+        raise InsideGenerateError(f"{path} is no plain file")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InsideGenerateError(
-            f"{path.parent} is not a model directory: it has no {path.name}"
-        ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InsideGenerateError(f"{path} cannot be read as JSON ({error})") from error
     if not isinstance(content, dict):
