@@ -258,10 +258,10 @@ def test_greedy_after_a_penalty_equals_the_librarys(tokenizer, seed):
 
 
 def test_the_penalty_works_in_fp32_whatever_the_logits_are():
-    logits = torch.tensor([[18.0, 16.5]], dtype=torch.bfloat16)
-    ids = torch.tensor([[0]])  # 18 / 1.09 = 16.51, in bf16 16.5: a tie with the other
-    assert choose(penalised(1.09), logits, ids).tolist() == [0]
-    assert choose(penalised(1.1), logits, ids).tolist() == [1]
+    logits = torch.tensor([[16.5, 18.0]], dtype=torch.bfloat16)
+    ids = torch.tensor([[1]])  # 18 / 1.09 = 16.51, in bf16 16.5: a tie, and the lower id would win
+    assert choose(penalised(1.09), logits, ids).tolist() == [1]
+    assert choose(penalised(1.1), logits, ids).tolist() == [0]
 
 
 def test_only_a_penalty_makes_a_sampler_see_the_tokens():
