@@ -51,7 +51,7 @@ test: $(VENV)/.test
 	@$(PYTEST) tests/weights
 	@echo "== notebooks: the lessons, executed once for tests and pages"
 	@$(PY) book/build.py --notebooks-only
-	@$(PYTEST) tests/notebooks
+	@$(PYTEST) tests/notebooks -n 2
 	@echo "== book: the pages"
 	@$(PY) book/build.py
 	@$(PYTEST) tests/book

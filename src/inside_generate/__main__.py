@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 from inside_generate.errors import InsideGenerateError, shown
@@ -32,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options = parser().parse_args(arguments)
     try:
-        code: int = options.command(options)
+        check_working_folder()
+        with refusals_as_messages():
+            code: int = options.command(options)
         say("", end="")
         return code
     except InsideGenerateError as error:
@@ -52,6 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{error.strerror or error}{where}; to look at the folders in use type: "
             "python -m inside_generate doctor"
         )
+
+
+def check_working_folder() -> None:
+    """Raise where the folder one is in has been deleted: torch would end the process."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise InsideGenerateError(
+            f"the working folder cannot be used ({error.strerror}); change to another one"
+        ) from error
 
 
 def fail(message: str) -> int:
@@ -84,7 +97,7 @@ def run_command(options: argparse.Namespace) -> int:
     # What cannot work is said before anything is loaded.
     choose_device(options.device)
     check_target(options.output)
-    with quiet_libraries(), refusals_as_messages():
+    with quiet_libraries():
         run(
             prompt=options.prompt,
             model=options.model,
@@ -114,7 +127,7 @@ def bench_command(options: argparse.Namespace) -> int:
     choose_device(options.device)
     if options.output is not None:
         check_target(options.output)
-    with quiet_libraries(), refusals_as_messages():
+    with quiet_libraries():
         result = run(
             options.model, options.device, options.dtype, options.new_tokens, options.pairs, say
         )

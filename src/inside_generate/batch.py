@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from inside_generate import memory
 from inside_generate.chat import Messages
-from inside_generate.checks import check_prompt
+from inside_generate.checks import check_prompt, ids_and_mask
 from inside_generate.loop import Forward, append_one, cached_length, decode_step, prefill
 from inside_generate.padding import encode_batch, unpadded
 from inside_generate.sampling import Sampler, SeesTokens, choose, greedy
@@ -43,8 +43,8 @@ def stream_batch(
     are the batch's, the same for each row.
     """
     stops = resolve_eos_token_ids(eos_token_ids, model, tokenizer)
-    mask = inputs["attention_mask"]  # [B, L]
-    check_prompt(inputs["input_ids"], mask, model.config)
+    token_ids, mask = ids_and_mask(inputs, model)  # [B, L] each
+    check_prompt(token_ids, mask, model.config)
     check_limit(max_new_tokens, (1, mask.shape[1]), model.config)  # the longest row has no padding
     clock = clock or device_clock(model.device)
     tokens = unpadded(inputs)  # of each row so far

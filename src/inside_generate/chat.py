@@ -10,6 +10,7 @@ end their own turn and begin another one, the system's included.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Number
 from typing import Any
@@ -111,12 +112,17 @@ def decode_text(
 
     An id of the model's that the tokenizer has no token for adds nothing.
     """
-    row = check_ids_in_a_row("what is decoded", ids)
-    if row and not 0 <= min(row) <= max(row) < 2**32:
-        raise ValueError(f"no token has the id {min(row) if min(row) < 0 else max(row)}")
+    row = [check_id(token_id) for token_id in check_ids_in_a_row("what is decoded", ids)]
     return tokenizer.decode(
         row, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
     )
+
+
+def check_id(token_id: int) -> int:
+    """Return an id that a tokenizer can be asked about, or raise."""
+    if not 0 <= token_id < 2**32:
+        raise ValueError(f"no token has the id {shown(token_id)}")
+    return token_id
 
 
 def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
@@ -172,15 +178,29 @@ def _replace_strings(value: Any, table: Mapping[str, str]) -> Any:
 def _placeholders(
     tokenizer: PreTrainedTokenizerBase, turns: list[dict[str, Any]]
 ) -> dict[str, str]:
-    """Return a private-use character, unused so far, for each first character of a control token.
+    """Return a private-use character, unused so far, for each that may begin a control token.
 
-    Only those that occur in the messages. Runs of white space, which some tokenizers match as
-    whole tokens, control nothing.
+    Only those that occur in the messages. White space, of which some tokenizers match runs as
+    whole tokens, controls nothing.
     """
     text = "\0".join(_strings_in(turns))
-    first = {token.lstrip()[0] for token in control_tokens(tokenizer) if token.strip()}
+    tokens = [token.lstrip() for token in control_tokens(tokenizer) if token.strip()]
+    first = {form for token in tokens for form in _forms(tokenizer, token[0])}
+    found = [c for c in sorted(set(text)) if not c.isspace() and first & _forms(tokenizer, c)]
     unused = (chr(code) for code in range(0xF0000, 0x10FFFE) if chr(code) not in text)
-    return {character: next(unused) for character in sorted(first) if character in text}
+    return {character: next(unused) for character in found}
+
+
+def _forms(tokenizer: PreTrainedTokenizerBase, character: str) -> set[str]:
+    """Return what normalising may make of a character: a full-width ＜ may become a plain one.
+
+    The tokenizer's own normaliser counts, and Unicode's widest decomposition: in it, characters
+    that any of Unicode's forms takes for one share a part.
+    """
+    normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
+    own = normalizer.normalize_str(character) if normalizer is not None else ""
+    own = own.replace("▁", "")  # SentencePiece's space, which may be put in front of anything
+    return {character, *own, *unicodedata.normalize("NFKD", character + own)}
 
 
 def _encode_with_literals(

@@ -41,9 +41,14 @@ def ids_and_mask(
 
 
 def check_is_cache(cache: Cache) -> None:
-    """Raise unless this is a cache of the library's present kind."""
+    """Raise unless this is a cache of the library's present kind, all of keys and values."""
     if not isinstance(cache, Cache):
         raise ValueError(f"cache must be a Cache, as prefill() returns one, not {type(cache)}")
+    if not all(hasattr(layer, "keys") for layer in getattr(cache, "layers", [None])):
+        raise ValueError(
+            f"this {type(cache).__name__} keeps something else than keys and values, as "
+            "state-space models do: choose a decoder model with attention in every layer"
+        )
 
 
 def check_prompt(
@@ -89,7 +94,9 @@ def check_decode(
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     step = (len(token_ids), heads, size, model.dtype)
-    if form not in (None, step):
+    # Of these kinds the config does not say plainly what is kept: MLA, and Falcon's one KV head.
+    plain = not (getattr(config, "kv_lora_rank", None) or getattr(config, "multi_query", False))
+    if form is not None and form != (step if plain else (step[0], *form[1:3], step[3])):
         raise ValueError(
             f"the cache holds rows, KV heads, head size and dtype {list(form or ())}, and the step "
             f"has {list(step)}: it belongs to another batch or model"
@@ -107,10 +114,8 @@ def check_decode(
     check_window(cached + 1, config)
 
 
-def check_empty_cache(
-    held: int, room: int | None, length: int, layers: int, config: PretrainedConfig
-) -> None:
-    """Raise unless the cache to fill is empty and ``length`` tokens fit into it."""
+def check_empty_cache(held: int, layers: int, config: PretrainedConfig) -> None:
+    """Raise unless the cache to fill is empty and made for a model of this depth."""
     if layers:  # one that was made without a config makes its layers as they come
         _check_layers(layers, config)
     if held:
@@ -118,7 +123,15 @@ def check_empty_cache(
             f"the cache holds {held} tokens already: a prefill starts with an empty one, and the "
             "tokens after it go through decode_step, one at a time"
         )
-    check_room(length, room)
+
+
+def check_rows(rows: int, form: tuple[Any, ...] | None, dtype: torch.dtype) -> None:
+    """Raise where a cache has its tensors already, and for another batch or dtype."""
+    if form is not None and (form[0], form[3]) != (rows, dtype):
+        raise ValueError(
+            f"the cache was made for {form[0]} rows of {form[3]}, and the prompt has {rows} of "
+            f"{dtype}: make another one"
+        )
 
 
 def _check_layers(layers: int, config: PretrainedConfig) -> None:

@@ -9,6 +9,8 @@ Shapes: ``B`` rows, ``L`` prompt columns, ``T`` generated tokens, ``V`` vocabula
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ import torch
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
+from inside_generate.checks import check_id_tensor, ids_and_mask
 from inside_generate.guards import check_numbers
 from inside_generate.loop import append_one, decode_step, prefill
 
@@ -29,8 +32,9 @@ def forced(
     ``inputs`` is a prompt [B, L]; ``token_ids`` [B, T] are fed in, whatever the model would choose,
     so that two programs see the same at every step. In float32, on the CPU.
     """
-    _check_ids(token_ids, inputs["input_ids"])
-    mask, step = inputs["attention_mask"], prefill(model, inputs)
+    prompt_ids, mask = ids_and_mask(inputs, model)
+    _check_ids(token_ids, prompt_ids)
+    step = prefill(model, inputs)
     logits = [_kept(step.logits)]  # [B, V]
     for column in token_ids.T[:-1]:  # the last token is scored and never fed in
         mask = append_one(mask)
@@ -43,11 +47,11 @@ def forced_at_once(
     model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], token_ids: torch.Tensor
 ) -> torch.Tensor:
     """Return the same logits, [B, T, V], from one forward over prompt and answer: no cache used."""
-    _check_ids(token_ids, inputs["input_ids"])
+    prompt_ids, mask = ids_and_mask(inputs, model)
+    _check_ids(token_ids, prompt_ids)
     fed = token_ids[:, :-1]  # [B, T - 1]
-    mask = inputs["attention_mask"]
     whole = {
-        "input_ids": torch.cat([inputs["input_ids"], fed], dim=-1),
+        "input_ids": torch.cat([prompt_ids, fed], dim=-1),
         "attention_mask": pad(mask, (0, fed.shape[1]), value=1),
     }
     logits = prefill(model, whole, keep_all_logits=True).all_logits
@@ -60,6 +64,7 @@ def _kept(logits: torch.Tensor) -> torch.Tensor:
 
 
 def _check_ids(token_ids: torch.Tensor, prompt_ids: torch.Tensor) -> None:
+    check_id_tensor(token_ids)
     if token_ids.dim() != 2 or len(token_ids) != len(prompt_ids) or token_ids.shape[1] < 1:
         raise ValueError(
             f"token_ids must be [{len(prompt_ids)}, T] with T at least 1, "
@@ -133,21 +138,41 @@ def in_dtype(model: PreTrainedModel, dtype: torch.dtype) -> Iterator[PreTrainedM
     Every number of the old format is one of the finer format too, so the weights stay the same
     numbers, there and back. Buffers, such as RoPE's table of speeds, are left as they are.
     """
-    before = model.dtype
-    if torch.promote_types(before, dtype) != dtype:
-        raise ValueError(f"{dtype} cannot hold every number of {before}: load the model in it")
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise ValueError(f"dtype must be torch's and floating-point, not {dtype!r}")
+    before = [parameter.dtype for parameter in model.parameters()]
+    for held in before:
+        if torch.promote_types(held, dtype) != dtype:
+            raise ValueError(f"{dtype} cannot hold every number of {held}: load the model in it")
     for parameter in model.parameters():
         # Weights fresh from a file lie in one mapping of it, which is freed as a whole only: both
         # formats of all weights would be in memory at once.
         if not parameter.untyped_storage().resizable():
             parameter.data = parameter.data.clone()
     try:
-        yield _convert(model, dtype)
+        _convert(model, [dtype] * len(before))
+        yield model
     finally:
         _convert(model, before)
 
 
-def _convert(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-    for parameter in model.parameters():  # one at a time: the old copy of each is freed at once
-        parameter.data = parameter.data.to(dtype)
-    return model
+def _convert(model: PreTrainedModel, dtypes: list[torch.dtype]) -> None:
+    """Give each parameter its format; they need not all have the same.
+
+    The largest come first: what each leaves free is then room for the ones after it.
+    """
+    pairs = zip(model.parameters(), dtypes, strict=True)
+    for parameter, dtype in sorted(pairs, key=lambda pair: pair[0].numel(), reverse=True):
+        parameter.data = parameter.data.to(dtype)  # one at a time: the old copy is freed at once
+    _give_back_freed_memory()
+
+
+def _give_back_freed_memory() -> None:
+    """Let the system have what was freed, where the C library is glibc.
+
+    It keeps the gaps between weights that are still there, and a few changes of format would
+    leave gaps as large as a model.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

@@ -143,9 +143,13 @@ def _occurred(logits: torch.Tensor, token_ids: TokenRows) -> torch.Tensor:
 
 def _above_zero(name: str, value: Any, at_most: float = sys.float_info.max) -> float:
     """Return a parameter as a float, or raise with what it was."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if is_number and 0 < value <= at_most:
-        return float(value)
+    try:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        number = float(value) if is_number else math.nan
+    except OverflowError:  # a whole number of 400 digits
+        number = math.inf
+    if 0 < number <= at_most:
+        return number
     reach = "above 0 and at most 1" if at_most == 1 else "a finite number above 0"
     hint = "; for the best token each time: sampler=greedy" if name == "temperature" else ""
     raise ValueError(f"{name} must be {reach}, not {shown(value)}{hint}")

@@ -50,8 +50,9 @@ def prefill(
     input_ids, attention_mask = checks.ids_and_mask(inputs, model)
     checks.check_prompt(input_ids, attention_mask, model.config)
     if cache is not None:
-        held, layers = cached_length(cache), number_of_cached_layers(cache)
-        checks.check_empty_cache(held, cache_room(cache), input_ids.shape[1], layers, model.config)
+        checks.check_empty_cache(cached_length(cache), number_of_cached_layers(cache), model.config)
+        checks.check_room(input_ids.shape[1], cache_room(cache))
+        checks.check_rows(len(input_ids), _form(cache), model.dtype)
     with torch.inference_mode():  # keeps no graph for a backward pass
         output = model(
             input_ids=input_ids,  # [B, L]
@@ -217,7 +218,7 @@ def cache_room(cache: Cache) -> int | None:
     """Return how many tokens fit into the cache; ``None`` for one that grows."""
     layers = zip(cache.layers, cache.is_sliding, strict=True)
     rooms = (layer.get_max_length() for layer, forgets in layers if not forgets)
-    return min((room for room in rooms if room > 0), default=None)
+    return min((room for room in rooms if room >= 0), default=None)  # −1 is one that grows
 
 
 # --- details --------------------------------------------------------------------------------------

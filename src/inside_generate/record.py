@@ -67,10 +67,16 @@ def check_target(path: str | Path) -> Path:
         is_file, exists = target.is_file(), target.exists()
         loop = target.is_symlink()  # a link that was followed and is one still
         protected = is_file and not target.stat().st_mode & 0o222
+        folder = next(path for path in (*target.parents, target) if path.exists())
     except (OSError, RuntimeError, ValueError) as error:
         raise InsideGenerateError(f"cannot write {str(path)!r} ({error}); {OTHER_FILE}") from error
     if not Path(path).name or loop or (exists and not is_file):
         raise InsideGenerateError(f"cannot write {str(path)!r}: it is no plain file; {OTHER_FILE}")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InsideGenerateError(
+            f"cannot write {str(path)!r}: {str(folder)!r} is no folder that can be written into; "
+            f"{OTHER_FILE}"
+        )
     if protected:
         raise InsideGenerateError(f"{str(path)!r} is write-protected; {OTHER_FILE}")
     return target

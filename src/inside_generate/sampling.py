@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -89,6 +90,7 @@ def sampling(
 def penalised(penalty: float, sampler: Sampler = greedy) -> SeesTokens:
     """Put a repetition penalty, in fp32, before a sampler; greedy with one, for example."""
     penalise_repetition(torch.zeros(1, 1), torch.zeros(1, 1).long(), penalty)  # refused now
+    _check_function(sampler, "one without a penalty of its own")
 
     def function(logits: torch.Tensor, token_ids: TokenRows) -> torch.Tensor:
         return sampler(penalise_repetition(logits.float(), token_ids, penalty))
@@ -102,6 +104,7 @@ def choose(
     """Ask a sampler for one id a row, [B]; only one that sees tokens is given them."""
     if isinstance(sampler, SeesTokens):
         return check_choice(sampler.function(logits, token_ids), logits)
+    _check_function(sampler, "such as greedy or sampling()")
     return check_choice(sampler(logits), logits)
 
 
@@ -115,6 +118,11 @@ def check_choice(token_ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
     if not numbers or not bool(((token_ids >= 0) & (token_ids < vocabulary)).all()):
         raise ValueError(f"a sampler must return ids from 0 to {vocabulary - 1}, not {token_ids}")
     return token_ids.long()
+
+
+def _check_function(sampler: Any, which: str) -> None:
+    if not callable(sampler):
+        raise ValueError(f"a sampler must be a function of logits, {which}, not {shown(sampler)}")
 
 
 def _generator(seed: int | torch.Generator | None) -> torch.Generator | None:

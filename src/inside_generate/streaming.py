@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from transformers import PreTrainedTokenizerBase
 
-from inside_generate.chat import decode_text
+from inside_generate.chat import check_id, decode_text
 from inside_generate.guards import whole_number
 
 UNREADABLE = "\ufffd"  # what bytes that are no character, or not yet one, are decoded to
@@ -34,7 +34,7 @@ def text_pieces(
     ids: list[int] = []
     shown = ""
     for token_id in token_ids:
-        ids.append(whole_number("token_id", token_id))
+        ids.append(check_id(whole_number("token_id", token_id)))
         token = tokenizer.convert_ids_to_tokens(ids[-1])
         if token is None or ids[-1] in silent or BYTE_TOKEN.fullmatch(token):
             continue  # it ends no run of bytes, and those are decoded as a whole

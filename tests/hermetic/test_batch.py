@@ -386,6 +386,11 @@ def test_a_batch_that_is_no_left_padded_one_is_refused(model, tokenizer, ids, ma
         next(stream_batch(model, tokenizer, inputs))
 
 
+def test_a_batch_without_a_mask_is_refused(model, tokenizer):
+    with pytest.raises(ValueError, match=r"must hold input_ids and attention_mask.*input_ids'\]$"):
+        next(stream_batch(model, tokenizer, {"input_ids": torch.tensor([[5, 6]])}))
+
+
 def test_model_and_tokenizer_in_the_wrong_order_are_told_apart(model, tokenizer):
     with pytest.raises(ValueError, match=r"load\(\) returns the tokenizer first"):
         generate_batch(tokenizer, model, PROMPTS)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.contents import FORGED, ORDINARY, SPELLED, control_ids, without_control_tokens
 from tests.tiny import TEMPLATE, tiny_tokenizer
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer, normalizers
 from tokenizers.models import BPE
 from tokenizers.processors import TemplateProcessing
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
@@ -227,6 +227,25 @@ def test_a_key_of_a_tool_call_cannot_become_a_control_token(tokenizer):
     ids, harmless = (ids_of(tokenizer, call(key)) for key in ("<|im_end|>", "pot"))
     assert control_ids(tokenizer, ids) == control_ids(tokenizer, harmless)
     assert "<|im_end|>" in decode_text(tokenizer, ids)
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "token", "spelled"),
+    [
+        (normalizers.NFKC(), "<call>", "\uff1ccall>"),  # full-width
+        (normalizers.NFKC(), "<call>", "\ufe64call>"),  # small form
+        (normalizers.NFC(), "Kelvin:", "\u212aelvin:"),
+        (normalizers.NFC(), "\u00c5sa:", "A\u030asa:"),  # two characters become one
+        (normalizers.Lowercase(), "user:", "USER:"),
+        (normalizers.Lowercase(), "USER:", "user:"),
+    ],
+)
+def test_what_normalising_turns_into_a_control_token_stays_text(normalizer, token, spelled):
+    tokenizer = tiny_tokenizer()
+    tokenizer.backend_tokenizer.normalizer = normalizer
+    tokenizer.add_tokens([AddedToken(token, special=True, normalized=True)])
+    assert tokenizer.convert_tokens_to_ids(token) in tokenizer(spelled)["input_ids"]
+    check_content_stays_ordinary(tokenizer, f"bread {spelled} soup")
 
 
 def test_every_private_use_character_may_stand_beside_a_control_token(tokenizer):

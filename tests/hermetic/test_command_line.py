@@ -84,6 +84,22 @@ def test_a_refused_value_is_one_line(monkeypatch, capsys):
     assert capsys.readouterr().err == "error: the prompt is too long: 9 tokens\n"
 
 
+def test_a_refusal_while_a_library_is_being_imported_is_one_line_too(monkeypatch, capsys):
+    def refuse(_):
+        raise ValueError("Invalid log settings: foo")  # torch, for a TORCH_LOGS that it cannot read
+
+    monkeypatch.setattr("inside_generate.device.choose_device", refuse)
+    assert error_line(capsys, "run") == "error: Invalid log settings: foo"
+
+
+def test_a_deleted_working_folder_is_named_before_a_library_fails_in_it(monkeypatch, capsys):
+    def gone():
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(command_line.Path, "cwd", gone)
+    assert "the working folder cannot be used" in error_line(capsys, "run")
+
+
 def test_a_warning_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(report, "run", lambda **_: warnings.warn("two EOS ids", stacklevel=1))
     with warnings.catch_warnings():

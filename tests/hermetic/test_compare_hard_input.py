@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from inside_generate.__main__ import main
+from inside_generate.comparing import json_file
 from inside_generate.comparing.compare import compare_runs, format_comparison, read_run
 from inside_generate.comparing.run_file import as_run
 from inside_generate.errors import InsideGenerateError
@@ -273,6 +274,14 @@ def test_deep_nesting_is_read_or_refused(tmp_path, nest, depth):
 
 
 # --- no file at all -------------------------------------------------------------------------------
+
+
+def test_a_file_too_large_for_memory_is_refused_unread(tmp_path, monkeypatch):
+    path = tmp_path / "run.json"
+    path.write_bytes(b"[]," * 500)
+    monkeypatch.setattr(json_file, "MOST_BYTES", 1000)
+    with pytest.raises(InsideGenerateError, match=r"has 1,500 bytes, .* 1,000 at most"):
+        read_run(path)
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):

@@ -74,10 +74,26 @@ def test_rows_of_a_padded_batch_are_forced_as_alone(model):
 def test_ids_that_are_not_one_row_for_each_prompt_are_refused(model, ids):
     for program in (forced, forced_at_once):
         with pytest.raises(ValueError, match=r"token_ids must be \[1, T\] with T at least 1, not"):
-            program(model, random_inputs(4), torch.tensor(ids))
+            program(model, random_inputs(4), torch.tensor(ids, dtype=torch.long))
 
 
 # --- cached and uncached --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forward", [forced, forced_at_once])
+@pytest.mark.parametrize("without", ["attention_mask", "input_ids"])
+def test_a_prompt_without_ids_or_mask_is_refused(model, forward, without):
+    inputs = random_inputs(8)
+    del inputs[without]
+    with pytest.raises(ValueError, match="must hold input_ids and attention_mask"):
+        forward(model, inputs, torch.tensor([[1]]))
+
+
+@pytest.mark.parametrize("forward", [forced, forced_at_once])
+@pytest.mark.parametrize("ids", [[[1]], torch.tensor([[1.0]]), torch.tensor([[True]])])
+def test_forced_tokens_that_are_no_ids_are_refused(model, forward, ids):
+    with pytest.raises(ValueError, match="token ids must be a tensor of int64 or int32"):
+        forward(model, random_inputs(8), ids)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -216,6 +232,26 @@ def test_the_format_comes_back_after_an_error(coarse):
     with pytest.raises(KeyError), in_dtype(coarse, torch.float32):
         raise KeyError
     assert coarse.dtype == torch.bfloat16
+
+
+def test_weights_that_were_finer_than_the_others_are_the_same_numbers_afterwards(coarse):
+    scale = coarse.model.norm.weight
+    scale.data = torch.rand(scale.shape)  # fp32, as some models keep their norms
+    before = scale.data.clone()
+    with in_dtype(coarse, torch.float32):
+        pass
+    assert scale.dtype == torch.float32
+    assert torch.equal(scale, before)
+    assert coarse.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", ["float32", None, torch.complex64, torch.int64])
+def test_what_is_no_format_for_weights_is_named(coarse, dtype):
+    with (
+        pytest.raises(ValueError, match=f"dtype must be .*, not {dtype!r}"),
+        in_dtype(coarse, dtype),
+    ):
+        pass
 
 
 def test_tables_that_were_finer_than_the_weights_stay_so():

@@ -384,6 +384,14 @@ def test_a_full_disk_fails_only_where_a_model_is_still_to_be_fetched(machine):
     assert examined()["disk"].state == "ok"
 
 
+@pytest.mark.parametrize("below", [".", "home"])
+def test_a_file_in_the_place_of_the_home_is_no_home(tmp_path, below):
+    (tmp_path / "file").touch()
+    check = checkup_machine.writable(tmp_path / "file" / below, model_is_there=False)
+    assert check.state == "fail"
+    assert f"{tmp_path / 'file'} cannot be written (" in check.finding
+
+
 def test_a_home_that_cannot_be_written_fails_only_where_there_is_no_model(tmp_path, monkeypatch):
     def refuse(dir):
         raise PermissionError(13, "Permission denied")

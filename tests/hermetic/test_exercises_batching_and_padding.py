@@ -14,6 +14,10 @@ def up_to_eos(row, eos, kept=1):
     return row
 
 
+def up_to_last_eos(row, eos):
+    return row[: max((n for n, index in enumerate(row, 1) if index in eos), default=len(row))]
+
+
 def trimmed(rows, eos, pad):
     return [up_to_eos(row, eos) for row in rows]
 
@@ -54,6 +58,11 @@ TABLE = {
         lambda mask: (1 - mask).sum(dim=1),
         "how much padding",
     ),
+    (checks.check_next_positions, "all rows"): (lambda mask: mask.sum(), "one number for each row"),
+    (checks.check_next_positions, "the other axis"): (
+        lambda mask: mask.sum(dim=0),
+        "add up along each row",
+    ),
     (checks.check_next_positions, "words"): (lambda mask: "there", "gives 'there'"),
     (checks.check_next_positions, "nothing"): (lambda mask: None, "is there a `return`"),
     (checks.check_next_positions, "an error"): (lambda: 1, "TypeError"),
@@ -76,13 +85,21 @@ TABLE = {
     ),
     (checks.check_last_real, "an axis too many"): (
         lambda *both: last_real(*both)[:, None],
-        "the shape is [2, 5]",
+        "the shape must be [2, 5], one row of logits a prompt, not [2, 1, 5]",
     ),
-    (checks.check_last_real, "words"): (lambda *both: "there", "return a tensor"),
+    (checks.check_last_real, "each column of every row"): (
+        lambda logits, mask: logits[:, mask.sum(dim=1) - 1],
+        "from every prompt",
+    ),
+    (checks.check_last_real, "a list of tensors"): (
+        lambda *both: list(last_real(*both)),
+        "torch.stack",
+    ),
+    (checks.check_last_real, "words"): (lambda *both: "there", "return one tensor"),
     (checks.check_last_real, "nothing"): (lambda *both: None, "is there a `return`"),
     (checks.check_tokens_per_second, "right"): (rate, RIGHT),
     (checks.check_tokens_per_second, "a tensor"): (
-        lambda *all: torch.tensor(rate(*all), dtype=torch.float64),
+        lambda *all: torch.tensor(rate(*all)),  # fp32
         RIGHT,
     ),
     (checks.check_tokens_per_second, "ended rows"): (
@@ -98,8 +115,20 @@ TABLE = {
         "one step too many",
     ),
     (checks.check_tokens_per_second, "no prefill"): (
-        lambda tokens, p, s: sum(tokens) / s / max(max(tokens) - 1, 1) * (max(tokens) > 1),
+        lambda tokens, p, s: sum(tokens) / (s * (max(tokens) - 1)),
         "prefill takes time too",
+    ),
+    (checks.check_tokens_per_second, "decode alone"): (
+        lambda tokens, p, s: sum(n - 1 for n in tokens) / (s * (max(tokens) - 1)),
+        "the decode steps alone",
+    ),
+    (checks.check_tokens_per_second, "no first tokens"): (
+        lambda tokens, p, s: sum(n - 1 for n in tokens) / (p + s * (max(tokens) - 1)),
+        "come out of prefill",
+    ),
+    (checks.check_tokens_per_second, "the last row's steps"): (
+        lambda tokens, p, s: sum(tokens) / (p + s * (tokens[-1] - 1)),
+        "your function gives",
     ),
     (checks.check_tokens_per_second, "one row"): (
         lambda tokens, *times: rate([max(tokens)], *times),
@@ -122,6 +151,10 @@ TABLE = {
             for row in trimmed(rows, eos, pad)
         ],
         "may hold the padding's id as well",
+    ),
+    (checks.check_trim, "the last EOS"): (
+        lambda rows, eos, pad: [up_to_last_eos(row, eos) for row in rows],
+        "the first one ends it",
     ),
     (checks.check_trim, "one EOS id"): (
         lambda rows, eos, pad: trimmed(rows, [min(eos)], pad),

@@ -11,7 +11,7 @@ from inside_generate.exercises.checking import RIGHT, UNTRIED
 from inside_generate.exercises.decode import greedy_ids
 from inside_generate.rounding import logit_tolerance
 
-STEP = ("mask not grown", "wrong position", "token fed twice", "prompt fed again")
+STEP = ("mask too short", "wrong position", "token fed twice", "prompt fed again")
 STEP += ("cache not passed on",)
 
 
@@ -32,7 +32,7 @@ def inputs():
         ({*STEP, "repetition penalty left on"}, "not what is done with them"),
         ({"mask"}, "those in FAULTS"),
         (set(), "those in FAULTS"),
-        ("mask not grown", "names out of FAULTS"),
+        ("mask too short", "names out of FAULTS"),
         (..., UNTRIED),
     ],
 )
@@ -43,15 +43,15 @@ def test_the_check_of_what_a_comparison_finds(names, said):
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["mask not grown", "token fed twice", "wrong position"], RIGHT),
-        (("mask not grown", "token fed twice", "wrong position"), RIGHT),
+        (["mask too short", "token fed twice", "wrong position"], RIGHT),
+        (("mask too short", "token fed twice", "wrong position"), RIGHT),
         (["wrong position", "token fed twice", "wrong position"], "the first loop"),
-        (["mask not grown", "prompt fed again", "wrong position"], "the second loop"),
-        (["mask not grown", "token fed twice", "mask not grown"], "the third loop"),
-        (["mask not grown", "token fed twice"], "three names in the order"),
-        ({"mask not grown", "token fed twice", "wrong position"}, "three names in the order"),
+        (["mask too short", "prompt fed again", "wrong position"], "the second loop"),
+        (["mask too short", "token fed twice", "mask too short"], "the third loop"),
+        (["mask too short", "token fed twice"], "three names in the order"),
+        ({"mask too short", "token fed twice", "wrong position"}, "three names in the order"),
         (["mask", "cache", "position"], "those in FAULTS"),
-        ([["mask not grown"]], "those in FAULTS"),
+        ([["mask too short"]], "those in FAULTS"),
         (7, "names out of FAULTS"),
         (..., UNTRIED),
     ],
@@ -66,6 +66,7 @@ def test_the_check_of_the_mystery_loops(names, said):
         (lambda ids, mask, held: ids[1] == 1 and mask == (ids[0], held + 1), RIGHT),
         (lambda ids, mask, held: ids[1] == 1 and mask == (ids[0], held), "counts it already"),
         (lambda ids, mask, held: mask == (ids[0], held + 1), "how many tokens of a row"),
+        (lambda ids, mask, held: mask == (ids[0], held + ids[1]), "no decode step"),
         (lambda ids, mask, held: ids[1] == 1 and mask[1] == held + 1, "as many rows"),
         (lambda ids, mask, held: ids == (1, 1) and mask == (1, held + 1), "more than one row"),
         (lambda ids, mask, held: ids[1] == 1, "is the mask looked at"),

@@ -43,6 +43,32 @@ def from_id_0(row, p):
     return list(range(int((sums < p).sum()) + 1))
 
 
+def from_the_other_end(row, p):
+    order = np.argsort(row)
+    struck = int((np.cumsum(np.array(row)[order]) <= 1 - p).sum())
+    return sorted(order[struck:].tolist())
+
+
+def last_of_equals_first(row, p):
+    order = np.argsort(row)[::-1]
+    count = int((np.cumsum(np.array(row)[order]) < p).sum()) + 1
+    return sorted(order[:count].tolist())
+
+
+def penalty_in_place(row, ids, q):
+    for i in set(ids):
+        row[i] = row[i] * q if row[i] < 0 else row[i] / q
+    return row
+
+
+def penalty_in_a_copy(row, ids, q):
+    return penalty_in_place(row.copy(), ids, q)
+
+
+def drawn_from_sorted(row, u):
+    return falling(row)[drawn(sorted(row, reverse=True), u)]
+
+
 def penalty(row, ids, q):
     return [(z * q if z < 0 else z / q) if i in ids else z for i, z in enumerate(row)]
 
@@ -88,6 +114,8 @@ def multiplied(beams, log_p, count):
 TABLE = {
     (checks.check_top_p, "right"): (top_p, RIGHT),
     (checks.check_top_p, "a tensor"): (lambda *all: torch.tensor(top_p(*all)), RIGHT),
+    (checks.check_top_p, "from the other end"): (from_the_other_end, RIGHT),
+    (checks.check_top_p, "sorted by numpy"): (last_of_equals_first, RIGHT),
     (checks.check_top_p, "without the last"): (without_the_last, "that reaches p is kept"),
     (checks.check_top_p, "without the last, one at least"): (
         lambda row, p: without_the_last(row, p) or falling(row)[:1],
@@ -109,6 +137,8 @@ TABLE = {
     (checks.check_top_p, "a value"): ([0], "asks for a function"),
     (checks.check_penalty, "right"): (penalty, RIGHT),
     (checks.check_penalty, "a tensor"): (lambda *all: torch.tensor(penalty(*all)), RIGHT),
+    (checks.check_penalty, "in place"): (penalty_in_place, RIGHT),
+    (checks.check_penalty, "in a copy"): (penalty_in_a_copy, RIGHT),
     (checks.check_penalty, "divided"): (
         lambda row, ids, q: [z / q if i in ids else z for i, z in enumerate(row)],
         "dividing a logit below 0",
@@ -131,6 +161,7 @@ TABLE = {
     (checks.check_draw, "right"): (drawn, RIGHT),
     (checks.check_draw, "the best"): (lambda row, u: falling(row)[0], "where does u come in"),
     (checks.check_draw, "at the border"): (at_the_border, "at the border"),
+    (checks.check_draw, "from the sorted"): (drawn_from_sorted, "in order of the ids"),
     (checks.check_draw, "one probability"): (
         lambda row, u: next((i for i, share in enumerate(row) if share > u), len(row) - 1),
         "sum so far",

@@ -48,6 +48,7 @@ TABLE = {
     (checks.check_three_numbers, "infinite"): ((1.0, float("inf"), 0.0), "three numbers, not"),
     (checks.check_three_numbers, "one"): (1.0, "three numbers, not for 1.0"),
     (checks.check_can_flip, "right"): (lambda margin, error: margin <= 2 * error, RIGHT),
+    (checks.check_can_flip, "not without an error"): (lambda m, e: e > 0 and m <= 2 * e, RIGHT),
     (checks.check_can_flip, "the error alone"): (lambda m, e: m <= e, "two logits move: the best"),
     (checks.check_can_flip, "error, no tie"): (lambda m, e: m < e, "and there may be a tie"),
     (checks.check_can_flip, "no tie"): (lambda m, e: m < 2 * e, "the order of the ids decides"),

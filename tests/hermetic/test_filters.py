@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -244,6 +245,12 @@ def test_a_bad_divisor_is_refused_with_its_value(name, bad):
     with pytest.raises(ValueError, match=f"^{name} must be a finite number above 0, not ") as error:
         divide(torch.zeros(1, 3), *ids, bad)
     assert repr(bad)[:100] in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int64])
+def test_a_number_of_numpys_is_a_number_and_warns_of_nothing(kind):
+    logits = torch.tensor([[1.0, 2.0]])
+    assert torch.equal(with_temperature(logits, kind(2)), logits / 2)
 
 
 def test_temperature_0_is_refused_with_the_way_out():

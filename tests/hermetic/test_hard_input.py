@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from safetensors.torch import load_file, save_file
 from tests.tiny import tiny_model, tiny_tokenizer
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from inside_generate import (
     append_one,
@@ -130,6 +131,38 @@ def test_the_cache_of_another_model_is_refused(model, tokenizer):
         )
 
 
+SMALL = {"vocab_size": 352, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+def other_model(kind, **settings):
+    torch.manual_seed(0)
+    return AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **SMALL, **settings)).eval()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("falcon", {"multi_query": True}),
+        ("deepseek_v3", {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 8}
+         | {"qk_nope_head_dim": 8, "v_head_dim": 8, "first_k_dense_replace": 2}),
+    ],
+)  # fmt: skip
+def test_a_cache_whose_form_the_config_does_not_tell_is_taken(tokenizer, kind, settings):
+    model = other_model(kind, **settings)
+    run = generate(model, tokenizer, "soup", max_new_tokens=3, eos_token_ids=[])
+    inputs = encode(tokenizer, "soup")
+    library = model.generate(
+        **inputs, max_new_tokens=3, do_sample=False, eos_token_id=None, pad_token_id=0
+    )
+    assert run.generated_ids == library[0, inputs["input_ids"].shape[1] :].tolist()
+
+
+def test_a_model_that_keeps_no_keys_and_values_is_refused_in_one_line(tokenizer):
+    model = other_model("mamba", state_size=4)
+    with pytest.raises(ValueError, match="keeps something else than keys and values"):
+        generate(model, tokenizer, "soup", max_new_tokens=2, eos_token_ids=[])
+
+
 def test_more_tokens_than_positions_are_refused_in_both_phases(tokenizer):
     inputs = encode(tokenizer, "soup")
     length = inputs["input_ids"].shape[1]
@@ -217,6 +250,15 @@ def test_a_device_a_pipe_and_a_protected_file_are_not_replaced(tmp_path):
             write_json({}, path)
     assert pipe.is_fifo()
     assert protected.read_text("utf-8") == "mine"
+
+
+def test_a_folder_that_cannot_be_written_into_is_said_before_the_run(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(InsideGenerateError, match="is no folder that can be written into"):
+        check_target(tmp_path / "file" / "run.json")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InsideGenerateError, match="is no folder that can be written into"):
+        check_target(tmp_path / "new" / "run.json")
 
 
 def test_a_link_is_followed_and_a_loop_of_links_is_refused(tmp_path):

@@ -110,6 +110,17 @@ def test_a_cache_grows_though_use_cache_is_false(family):
     torch.testing.assert_close(again.logits[:, -1], right, atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize("name", ["attn_mask", "caches", "num_logits_to_keep", "cache_position"])
+def test_a_forward_swallows_a_keyword_that_it_does_not_know_and_generate_refuses_it(model, name):
+    """The last two are names that its earlier versions had."""
+    inputs = random_inputs(4)
+    with torch.inference_mode():
+        right, swallowed = model(**inputs).logits, model(**inputs, **{name: 1}).logits
+    assert torch.equal(swallowed, right)
+    with pytest.raises(ValueError, match=name):
+        model.generate(**inputs, max_new_tokens=1, **{name: 1})
+
+
 # --- no inference mode ----------------------------------------------------------------------------
 
 
@@ -180,8 +191,8 @@ def test_a_cache_that_grows_is_compiled_again_and_one_of_fixed_size_once():
         lambda mask: functional.pad(mask, (0, room - mask.shape[1])),
     )
     assert once == [1, 0, 0]
-    again = compilations(lambda config: DynamicCache(config=config))
-    assert again[:2] == [1, 1]
+    again = compilations(lambda config: DynamicCache(config=config), steps=4)
+    assert again == [1, 1, 0, 0], "the second time for any length"
 
 
 # --- three popular sentences ----------------------------------------------------------------------

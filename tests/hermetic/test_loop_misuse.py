@@ -303,6 +303,30 @@ def test_a_prefill_into_a_cache_that_holds_tokens_raises(model, kind):
     assert cached_length(cache) == 7
 
 
+@pytest.mark.parametrize(("rows", "dtype"), [(2, torch.float32), (1, torch.bfloat16)])
+def test_a_static_cache_whose_tensors_are_of_another_form_raises(model, rows, dtype):
+    cache = static(model, 9)
+    cache.early_initialization(rows, 2, 16, dtype, "cpu")
+    message = rf"made for {rows} rows of {dtype}, and the prompt has 1 of torch\.float32"
+    with pytest.raises(ValueError, match=message):
+        prefill(model, random_inputs(5), cache=cache)
+    assert cached_length(cache) == 0
+
+
+def test_a_static_cache_with_its_tensors_ready_is_filled(model):
+    cache = static(model, 9)
+    cache.early_initialization(1, 2, 16, torch.float32, "cpu")
+    ready = prefill(model, random_inputs(5), cache=cache)
+    assert torch.equal(
+        ready.logits, prefill(model, random_inputs(5), cache=static(model, 9)).logits
+    )
+
+
+def test_a_static_cache_without_a_slot_holds_no_prompt(model):
+    with pytest.raises(ValueError, match="0 slots and 5 tokens"):
+        prefill(model, random_inputs(5), cache=static(model, 0))
+
+
 def test_a_sliding_window_is_no_limit_to_what_a_cache_takes_in():
     """Its layers have a longest length too, and go on beyond it by forgetting."""
     settings = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}

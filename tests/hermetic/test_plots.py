@@ -423,6 +423,11 @@ def test_each_prompt_has_a_line_of_the_shares_that_its_beams_reach():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["'a'", "'b'"]
 
 
+def test_more_prompts_than_lines_can_be_told_apart_are_refused():
+    with pytest.raises(ValueError, match="at most 4 prompts in one figure, not 5"):
+        plots.plot_beam_gain([1], {prompt: [1.0] for prompt in "abcde"})
+
+
 def test_temperature_bars_are_softmax_over_the_whole_vocabulary(trace):
     candidates = trace.steps[0].top_k
     logits = torch.randn(352, generator=torch.Generator().manual_seed(0))
@@ -573,16 +578,16 @@ def test_a_padded_batch_has_a_position_in_each_real_cell_and_a_hatch_in_the_othe
     ax = plots.plot_padded_batch(mask, prompt_columns=4)
     cells = [(patch.get_xy(), patch.get_hatch()) for patch in ax.patches]
     assert [xy for xy, hatch in cells if hatch] == [(-0.5, -0.5), (0.5, -0.5)]
-    numbers = {text.get_position(): text.get_text() for text in ax.texts}
-    assert numbers == {
+    *numbers, new = ax.texts
+    assert {text.get_position(): text.get_text() for text in numbers} == {
         **{(column, 0): str(column - 2) for column in (2, 3, 4)},
         **{(column, 1): str(column) for column in range(5)},
     }
     colours = [patch.get_facecolor() for patch in ax.patches]
     assert colours[4] == colours[9] != colours[3] == colours[5]
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "1", "2", "3", "4\nnew"]
-    ticks = plots.plot_padded_batch(mask).get_xticklabels()
-    assert [tick.get_text() for tick in ticks] == ["0", "1", "2", "3", "4"]
+    assert (new.get_text(), new.xy[0]) == ("new", 4)
+    texts = [text.get_text() for text in plots.plot_padded_batch(mask).texts]
+    assert texts == [text.get_text() for text in numbers]
 
 
 def test_the_slots_of_a_batch_are_its_inputs_and_hatched_where_nobody_needs_them():
@@ -599,6 +604,14 @@ def test_a_batchs_step_is_drawn_beside_a_step_for_each_row():
     one_by_one, together = plots.plot_batch_step_time([2, 4, 8], [0.1, 0.2, 0.3]).lines
     assert list(one_by_one.get_ydata()) == pytest.approx([100, 200, 400])
     assert list(together.get_ydata()) == pytest.approx([100, 200, 300])
+
+
+@pytest.mark.parametrize("last", [0.1, 0.57, 0.79, 0.8, 0.81])
+def test_the_names_of_a_batchs_two_lines_never_overlap(last):
+    ax = plots.plot_batch_step_time([1, 8], [0.1, last])
+    ax.figure.canvas.draw()
+    one_by_one, together = (text.get_window_extent() for text in ax.texts)
+    assert not one_by_one.padded(-1).overlaps(together)
 
 
 def test_throughput_is_rows_a_second_and_each_row_gets_its_part():
@@ -762,6 +775,13 @@ def test_differences_that_are_none_are_refused(wrong):
         plots.plot_error_and_margin([wrong], [1.0])
 
 
+def test_the_title_says_when_a_pair_is_beyond_its_bound():
+    bounds = {"bfloat16": 0.5, "float32": 1e-3}
+    titles = [plots.plot_pairs(PAIRS, bounds).get_title()]
+    titles.append(plots.plot_pairs({"a bug": {"float32": 2e-3}}, bounds).get_title())
+    assert titles == ["Right programs stay left of their line", "More than rounding: beyond a line"]
+
+
 def test_more_formats_than_there_are_signs_for_are_refused():
     with pytest.raises(ValueError, match="signs for 3 formats"):
         plots.plot_pairs({"pair": dict.fromkeys("abcd", 1.0)}, {"a": 1.0})
@@ -798,3 +818,5 @@ def test_live_bytes_draws_a_named_line_for_each_way():
     assert [text.get_text() for text in ax.texts] == ["a", "b"]
     with pytest.raises(ValueError, match="at least one line"):
         plots.plot_live_bytes({})
+    with pytest.raises(ValueError, match="at most 3 lines"):
+        plots.plot_live_bytes({name: [1, 2] for name in "abcd"})

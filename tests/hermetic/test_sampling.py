@@ -291,6 +291,18 @@ def test_a_bad_penalty_is_refused_when_the_sampler_is_made():
         penalised(0)
 
 
+@pytest.mark.parametrize("bad", [None, "greedy", SeesTokens(lambda logits, token_ids: None)])
+def test_a_penalty_before_what_is_no_sampler_of_logits_is_refused_when_it_is_made(bad):
+    with pytest.raises(ValueError, match=r"a sampler must be a function of logits, .* not "):
+        penalised(1.2, bad)
+
+
+@pytest.mark.parametrize("bad", [None, "greedy", 0.7])
+def test_what_is_no_sampler_is_refused_by_name(bad):
+    with pytest.raises(ValueError, match=f"function of logits, such as greedy .*, not {bad!r}"):
+        choose(bad, torch.zeros(1, 3), torch.zeros(1, 1).long())
+
+
 def test_a_misspelt_setting_is_refused():
     with pytest.raises(TypeError, match="top_q"):
         sampling(top_q=0.5)

@@ -171,6 +171,12 @@ def test_what_is_no_id_is_named(wrong):
         list(text_pieces(byte_level(), [wrong]))
 
 
+@pytest.mark.parametrize("wrong", [-1, 2**32, 10**30])
+def test_an_id_that_no_token_can_have_is_named(wrong):
+    with pytest.raises(ValueError, match=f"no token has the id {wrong}"):
+        list(text_pieces(byte_level(), [wrong]))
+
+
 def test_an_answer_is_shown_while_the_loop_makes_it(model, tokenizer, forwards):
     calls = forwards(model)
     steps = stream(model, tokenizer, encode(tokenizer, "soup"), max_new_tokens=9, eos_token_ids=[])

@@ -1,5 +1,7 @@
 """What the notebooks put out when they ran for the book: current, clean, and told in words."""
 
+import re
+
 import nbformat
 import pytest
 
@@ -74,3 +76,12 @@ def test_every_cell_that_promises_a_picture_shows_one(cells):
 def test_a_widget_stands_in_live_cells_only(cells):
     with_widget = [cell for cell in cells if pages.shows_widget(cell)]
     assert [cell.source for cell in with_widget if "live" not in pages.tags(cell)] == []
+
+
+def test_every_solution_that_is_checked_is_right(cells):
+    """In the lesson's own words, printed by the check; a check is called as ``check_…(…)``."""
+    solutions = [cell for cell in cells if "solution" in pages.tags(cell)]
+    checked = [cell for cell in solutions if re.search(r"\bcheck_\w+\(", cell.source)]
+    said = {cell.source: "".join(out.text for out in outputs(cell, "stream")) for cell in checked}
+    assert checked
+    assert [source for source, text in said.items() if not text.startswith("Right.")] == []

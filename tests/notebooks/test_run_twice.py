@@ -64,7 +64,7 @@ def text(cell) -> str:
 def test_each_cell_can_be_run_twice_and_says_the_same(lesson, small, monkeypatch):
     monkeypatch.setenv("INSIDE_GENERATE_MODEL", small)
     monkeypatch.setenv("INSIDE_GENERATE_DTYPE", "float32")  # no near ties, nothing to measure first
-    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")  # on a busy machine spinning threads cost most
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # two lessons run at a time
     notebook = doubled(lesson)
     place = {"metadata": {"path": str(ROOT / lesson.parent)}}
     with notebook_runs.kernel_environment():

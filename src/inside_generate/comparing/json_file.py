@@ -15,6 +15,7 @@ from typing import Any
 from inside_generate.comparing.run_fields import shortened
 from inside_generate.errors import InsideGenerateError
 
+MOST_BYTES = 256 * 1024**2  # a thousand times a run's; read, JSON takes up to 25 times its size
 CUT_OFF = {"unexpected end of data", "truncated data"}  # Python's words, in UTF-8 and in UTF-16
 
 
@@ -33,6 +34,11 @@ def _read(path: Path, name: str) -> bytes:
             )
         if not path.is_file():  # a pipe, for one, might never end
             raise InsideGenerateError(f"{name} is not a regular file; give the JSON file of a run")
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise InsideGenerateError(
+                f"{name} has {size:,} bytes, and the file of a run {MOST_BYTES:,} at most; "
+                "leave out what is not compared"
+            )
         return path.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

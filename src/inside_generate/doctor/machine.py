@@ -132,8 +132,8 @@ def disk(folder: Path, needed_bytes: int) -> Check:
 
 def writable(folder: Path, model_is_there: bool) -> Check:
     """Can ``folder`` be written? A model that is there already can be read all the same."""
-    nearest = _nearest(folder)
-    try:
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    try:  # a file in a folder's place cannot be written into either
         with tempfile.TemporaryFile(dir=nearest):
             return Check("home", OK, f"{folder} can be written")
     except OSError as error:

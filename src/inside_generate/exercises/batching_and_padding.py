@@ -43,6 +43,12 @@ def check_next_positions(function: Any) -> str:
             "that is how much padding each row has": (
                 lambda rows: [len(row) - sum(row) for row in rows]
             ),
+            "those are the tokens of all rows; one number for each row is asked for": (
+                lambda rows: [sum(map(sum, rows))]
+            ),
+            "that adds up the rows; add up along each row": (
+                lambda rows: [sum(column) for column in zip(*rows, strict=True)]
+            ),
         },
     )
 
@@ -62,21 +68,25 @@ def check_last_real(function: Any) -> str:
             return UNTRIED
         found = real_tensor(result)
         if error or found is None:
-            return answer(error or f"return a tensor, not {shown(result)}")
+            one = "return one tensor (torch.stack makes one of a list of tensors), not "
+            return answer(error or one + shown(result))
         if hint := _last_real_hint(logits, mask, found):
             return answer(hint)
     return RIGHT
 
 
 def _last_real_hint(logits: torch.Tensor, mask: torch.Tensor, found: torch.Tensor) -> str | None:
-    batch = torch.arange(len(mask))
-    right = logits[batch, mask.sum(dim=1) - 1]
+    batch, last = torch.arange(len(mask)), mask.sum(dim=1) - 1
+    right = logits[batch, last]
+    if torch.equal(found.double(), logits[:, last].double()):
+        return "that takes each of these columns from every prompt; one from each is asked for"
     if found.shape != right.shape:
-        return f"the shape is {list(right.shape)}, one row of logits a prompt, not {shown(found)}"
+        sizes = list(right.shape), list(found.shape)
+        return "the shape must be {}, one row of logits a prompt, not {}".format(*sizes)
     mistakes = {
         "that is the last column, and for a shorter prompt it is padding": logits[:, -1],
         "those are the logits of the first token": logits[:, 0],
-        "one too early: the last of n tokens is in column n − 1": logits[batch, mask.sum(1) - 2],
+        "one too early: the last of n tokens is in column n − 1": logits[batch, last - 1],
     }
     if torch.equal(found.double(), right.double()):
         return None
@@ -94,9 +104,9 @@ def check_tokens_per_second(function: Any) -> str:
         )
         for tokens, prefill_s, step_s in (
             ((5,), 1.0, 0.1),
-            ((1, 4, 8), 1.0, 0.25),
+            ((1, 8, 4), 1.0, 0.25),
             ((6, 6), 0.5, 0.1),
-            ((1, 1), 2.0, 0.25),
+            ((3, 1, 2), 2.0, 0.25),
         )
     }
     return check_table(
@@ -113,7 +123,13 @@ def check_tokens_per_second(function: Any) -> str:
                 lambda tokens, p, s: sum(tokens) / (p + max(tokens) * s)
             ),
             "prefill takes time too": _with(
-                lambda tokens, _, s: sum(tokens) / (max(tokens) - 1) / s if max(tokens) > 1 else 0
+                lambda tokens, _, s: sum(tokens) / (max(tokens) - 1) / s
+            ),
+            "the first tokens count as well: they come out of prefill": _with(
+                lambda tokens, p, s: (sum(tokens) - len(tokens)) / (p + (max(tokens) - 1) * s)
+            ),
+            "that is the rate of the decode steps alone; the batch began with a prefill": _with(
+                lambda tokens, _, s: (sum(tokens) - len(tokens)) / (max(tokens) - 1) / s
             ),
             "that is one row's; add up the tokens of all": _with(
                 lambda tokens, p, s: max(tokens) / (p + (max(tokens) - 1) * s)
@@ -149,6 +165,9 @@ def check_trim(function: Any) -> str:
                     for row in rows
                 ]
             ),
+            "a row may hold several EOS ids: the first one ends it": lambda rows, eos, _: [
+                _up_to_eos(row, eos, which=-1) for row in rows
+            ],
             "any of the EOS ids ends a row, not the lowest alone": lambda rows, eos, _: [
                 _up_to_eos(row, {min(eos)}) for row in rows
             ],
@@ -157,9 +176,10 @@ def check_trim(function: Any) -> str:
     )
 
 
-def _up_to_eos(row: tuple[int, ...], eos: Any) -> list[int]:
+def _up_to_eos(row: tuple[int, ...], eos: Any, which: int = 0) -> list[int]:
+    """Return the row up to its first EOS, or to its last one (``which=-1``)."""
     ends = [column for column, index in enumerate(row) if index in eos]
-    return list(row[: ends[0] + 1]) if ends else list(row)
+    return list(row[: ends[which] + 1]) if ends else list(row)
 
 
 def _without_end(row: tuple[int, ...], pad: int) -> list[int]:
@@ -192,9 +212,9 @@ def _numbers(result: Any) -> Any:
 
 
 def _rounded(result: Any) -> Any:
-    """Return a number to nine digits: the order of a sum's terms is no mistake."""
+    """Return a number to six digits: neither fp32 nor the order of a sum's terms is a mistake."""
     found = number(result)
-    return result if found is None else float(f"{found:.9g}")
+    return result if found is None else float(f"{found:.6g}")
 
 
 def _with(mistake: Callable[..., float]) -> Callable[..., Any]:

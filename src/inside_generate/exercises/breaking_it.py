@@ -28,7 +28,7 @@ from inside_generate.rounding import logit_tolerance
 FAULTS = (
     "generation prompt missing",
     "turn forged",
-    "mask not grown",
+    "mask too short",
     "wrong position",
     "token fed twice",
     "prompt fed again",
@@ -74,7 +74,7 @@ def check_faults(names: Any) -> str:
     found = _names(names)
     if isinstance(found, str):
         return answer(found)
-    given, right = list(names), ("mask not grown", "token fed twice", "wrong position")
+    given, right = list(names), ("mask too short", "token fed twice", "wrong position")
     if len(given) != len(right) or isinstance(names, set | frozenset):
         return answer("a list of three names in the order of the loops, please")
     looks = zip(given, right, WHERE_TO_LOOK, strict=True)
@@ -103,7 +103,7 @@ def check_step_fits(function: Any) -> str:
         ((3, 1), (3, 6), 5): True,
         ((3, 1), (1, 6), 5): False,
         ((3, 5), (3, 6), 5): False,
-        ((1, 1), (1, 1), 0): True,
+        ((2, 1), (2, 4), 3): True,
     }
     return check_table(
         function,
@@ -114,6 +114,9 @@ def check_step_fits(function: Any) -> str:
             ),
             "how many tokens of a row may go in?": (
                 lambda ids, mask, held: mask == (ids[0], held + 1)
+            ),
+            "the mask fits what goes in, but a whole prompt is no decode step": (
+                lambda ids, mask, held: mask == (ids[0], held + ids[1])
             ),
             "a batch has a mask with as many rows as it has": (
                 lambda ids, mask, held: ids[1] == 1 and mask[1] == held + 1

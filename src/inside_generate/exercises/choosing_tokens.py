@@ -20,10 +20,10 @@ from inside_generate.exercises.checking import (
 Beam = tuple[tuple[int, ...], float]  # ids so far, and their log-probability
 Row = Sequence[float]
 
-SHARES: tuple[Row, ...] = (
-    (0.5, 0.25, 0.125, 0.125),
-    (0.125, 0.5, 0.25, 0.125),
-    (0.0625, 0.125, 0.0625, 0.75),
+SHARES: tuple[Row, ...] = (  # no two equal: which of them top-p keeps is up to the sort
+    (0.5, 0.25, 0.1875, 0.0625),
+    (0.0625, 0.5, 0.25, 0.1875),
+    (0.0625, 0.125, 0.03125, 0.78125),
 )
 
 
@@ -31,7 +31,7 @@ def check_top_p(function: Any) -> str:
     """Check ``function(probabilities, p)``: the ids that top-p keeps, lowest id first."""
     cases = {(row, p): _top_p(row, p) for row in SHARES for p in (0.1, 0.5, 0.6, 0.75, 0.8)}
     return check_table(
-        function,
+        _given_lists(function),
         cases,
         {
             "the token that reaches p is kept as well": lambda row, p: _before(row, p) or [],
@@ -61,7 +61,7 @@ def check_penalty(function: Any) -> str:
     seen = ((0, 1), (1, 1, 2, 2, 2), (3,), ())
     cases = {(row, ids, q): _penalised(row, ids, q) for row in rows for ids in seen for q in (2, 4)}
     return check_table(
-        function,
+        _given_lists(function),
         cases,
         {
             "dividing a logit below 0 raises it: which way must that one go?": (
@@ -88,7 +88,7 @@ def check_draw(function: Any) -> str:
     chances = (0.0, 0.1, 0.125, 0.3, 0.5, 0.625, 0.7, 0.75, 0.9, 0.99)
     rows = (*SHARES, (0.0, 0.5, 0.0, 0.5))
     return check_table(
-        function,
+        _given_lists(function),
         {(row, u): _drawn(row, u) for row in rows for u in chances},
         {
             "that is the best token each time: where does u come in?": (
@@ -99,6 +99,9 @@ def check_draw(function: Any) -> str:
             ),
             "u is compared with the sum so far, not with one probability": (
                 lambda row, u: next((i for i, share in enumerate(row) if share > u), len(row) - 1)
+            ),
+            "lay them end to end in order of the ids, without sorting": (
+                lambda row, u: _falling(row)[_drawn(sorted(row, reverse=True), u)]
             ),
             "u falls into a token's share of the way from 0 to 1, not into one of equal parts": (
                 lambda row, u: int(u * len(row))
@@ -126,6 +129,15 @@ def check_beam_step(function: Any) -> str:
         if hint := _beam_hint(found, beams, log_p, count):
             return answer(hint)
     return RIGHT
+
+
+def _given_lists(function: Any) -> Any:
+    """Return a learner's function such that it is given lists of its own, as the exercise says."""
+    if not callable(function):
+        return function
+    return lambda *arguments: function(
+        *(list(part) if isinstance(part, tuple) else part for part in arguments)
+    )
 
 
 # --- beams ----------------------------------------------------------------------------------------

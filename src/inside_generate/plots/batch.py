@@ -37,9 +37,19 @@ def plot_padded_batch(
         if real:
             ax.text(column, row, str(count[row][column]), ha="center", va="center", color=INK)
     ax.set(xlim=(-0.5, mask.shape[1] - 0.5), ylim=(len(mask) - 0.5, -0.5))
-    new = [column >= prompt_columns for column in range(mask.shape[1])]
-    names = [f"{column}\nnew" if is_new else str(column) for column, is_new in enumerate(new)]
-    ax.set_xticks(range(mask.shape[1]), names)
+    ax.set_xticks(range(mask.shape[1]))
+    if prompt_columns < mask.shape[1]:  # one word for all new columns: they may be narrow
+        under = ((prompt_columns + mask.shape[1] - 1) / 2, 0)
+        ax.annotate(
+            "new",
+            under,
+            (0, -17),
+            xycoords=ax.get_xaxis_transform(),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            color=INK,
+        )
     ax.set_yticks(range(len(mask)), [f"row {row}" for row in range(len(mask))])
     ax.tick_params(length=0)
     ax.set(xlabel="column of the tensors", title="Positions count real tokens only")
@@ -91,8 +101,12 @@ def plot_batch_step_time(
     one_by_one = milliseconds[0] / rows[0] * np.array(rows)
     ax.plot(rows, one_by_one, ":", color=INK)
     ax.plot(rows, milliseconds, "o-", color=DECODE)
-    _name_end(ax, rows, one_by_one, "one row after\nthe other", INK)
-    _name_end(ax, rows, milliseconds, "one batch,\nmeasured", DECODE)
+    share = milliseconds[-1] / (one_by_one[-1] or 1.0)
+    # Names keep off each other where the lines end together, and off the axis where they do not.
+    places = ("center", "bottom") if share < 0.7 else ("bottom", "top")
+    one, batch = places if share <= 1 else places[::-1]
+    _name_end(ax, rows, one_by_one, "one row after\nthe other", INK, one)
+    _name_end(ax, rows, milliseconds, "one batch,\nmeasured", DECODE, batch)
     ax.set(xlabel="rows in the batch", ylabel="time of a decode step (ms)")
     ax.set_title("What one step costs with more rows")
     _fit(ax, rows, max(*milliseconds, *one_by_one))
@@ -143,9 +157,12 @@ def _check_sweep(rows: Sequence[int], seconds: Sequence[float]) -> None:
     check_numbers("seconds", seconds, low=0)
 
 
-def _name_end(ax: Axes, rows: Sequence[int], heights: np.ndarray, name: str, colour: str) -> None:
+def _name_end(
+    ax: Axes, rows: Sequence[int], heights: np.ndarray, name: str, colour: str, va: str = "bottom"
+) -> None:
+    """Write a line's name at its right end, above the line or as ``va`` says."""
     end = (rows[-1], heights[-1])
-    ax.annotate(name, end, (8, 0), textcoords="offset points", color=colour, va="center")
+    ax.annotate(name, end, (8, 0), textcoords="offset points", color=colour, va=va)
 
 
 def _fit(ax: Axes, rows: Sequence[int], tallest: float) -> None:

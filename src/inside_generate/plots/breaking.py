@@ -55,9 +55,11 @@ def plot_live_bytes(series: Mapping[str, Sequence[float]], *, ax: Axes | None = 
     """Draw the bytes alive after each step beyond what prefill left, a line for each way."""
     if not series:
         raise ValueError("series must hold at least one line, not be empty")
+    looks = [(DECODE, "o"), (CACHE, "s"), (INK, "^")]
+    if len(series) > len(looks):
+        raise ValueError(f"at most {len(looks)} lines can be told apart, not {len(series)}")
     lines = {name: check_numbers(f"bytes of {name!r}", row, low=0) for name, row in series.items()}
     ax = ax or plt.subplots(figsize=(5.4, 3.2))[1]
-    looks = [(DECODE, "o"), (CACHE, "s"), (INK, "^")]
     for (name, values), (colour, marker) in zip(lines.items(), looks, strict=False):
         steps, mib = range(1, len(values) + 1), [value / MIB for value in values]
         ax.plot(steps, mib, color=colour, marker=marker)

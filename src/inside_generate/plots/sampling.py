@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from inside_generate.guards import check_as_many, check_numbers, check_probabilities
 from inside_generate.plots.style import CHOICE, INK, WEIGHTS, label
 
+LINES = ("-", "--", ":", "-.")
+
 
 def plot_kept(
     tokens: Sequence[str],
@@ -85,12 +87,15 @@ def plot_beam_gain(
     """Draw which share of the highest joint probability each number of beams reaches.
 
     ``reached`` has for each prompt one share a number of beams; 1 is what the exact search finds.
+    Four prompts at most, for more lines could not be told apart.
     """
     check_as_many(beams=beams, **reached)
     check_numbers("beams", beams, low=1)
     ax = ax or plt.subplots(figsize=(5.4, 4.0))[1]
     places = range(len(beams))
-    looks = zip(reached.items(), ("-", "--", ":", "-."), "os^D", strict=False)
+    if len(reached) > len(LINES):
+        raise ValueError(f"at most {len(LINES)} prompts in one figure, not {len(reached)}")
+    looks = zip(reached.items(), LINES, "os^D", strict=False)
     for (prompt, shares), line, mark in looks:
         check_probabilities(f"shares of {prompt!r}", shares)
         ax.plot(places, shares, line + mark, color=CHOICE, label=label(prompt), clip_on=False)
