@@ -145,8 +145,13 @@ def explain_choice(
     least = "" if exact else "at least "
     if other:
         return True, f"a near tie: {least}{gap:.2g} apart, and each logit is within {tolerance:g}"
-    if gap > tolerance:
-        return False, f"not rounding: {least}{gap:.2g} apart, more than {tolerance:g}"
+    if gap > 2 * tolerance:  # each of the two logits may be off by the tolerance
+        return False, f"not rounding: {least}{gap:.2g} apart, more than twice {tolerance:g}"
+    if exact:
+        return None, (
+            f"near tie or bug? {gap:.2g} apart is more than {tolerance:g} and not more than twice "
+            "that: the other run's logits would tell"
+        )
     return None, "near tie or bug? The other's choice is not among the reference's candidates"
 
 
