@@ -370,7 +370,7 @@ def test_either_of_two_equal_logits_counts_as_the_best():
 
 
 def test_without_the_others_logits_the_references_margin_decides():
-    """Each of the two logits may be off by the tolerance: up to twice that, only these would tell."""
+    """Each of the two may be off by the tolerance: up to twice that, only these would tell."""
     reference = changed(a_run(), lambda run: set_logits(run, 2, [18.0004, 18, 16, 14, 12]))
     for token_id, near_tie in ((1021, True), (1022, False), (77, False)):
         other = plain(changed(reference, with_other_token(2, token_id)))
