@@ -295,10 +295,18 @@ def test_what_is_no_config_of_a_model_with_attention_is_named_with_what_is_wante
 @pytest.mark.parametrize("wrong", [None, {}, 3, "x"])
 def test_what_is_neither_model_nor_config_has_no_logits_and_no_weights(wrong):
     kind = type(wrong).__name__
-    with pytest.raises(ValueError, match=rf"{kind} has no vocab_size"):
+    with pytest.raises(ValueError, match=rf"{kind} has no vocab_size: the config of"):
         logits_bytes(wrong, 3)
-    with pytest.raises(ValueError, match=rf"{kind} has no parameters"):
+    with pytest.raises(ValueError, match=rf"{kind} has no parameters: the config of"):
         weight_bytes(wrong)
+
+
+def test_a_config_without_a_hidden_size_gives_no_head_size_and_is_named():
+    class Half:
+        num_hidden_layers = num_attention_heads = 2
+
+    with pytest.raises(ValueError, match="Half has no hidden_size: the config of"):
+        kv_cache_bytes(Half(), 3)
 
 
 def test_a_model_in_the_place_of_its_config_is_named(model):

@@ -311,7 +311,7 @@ def test_logits_of_another_form_are_refused_with_their_form(function):
 @pytest.mark.parametrize(
     ("ids", "named"),
     [
-        (torch.tensor([[1, 3]]), r"ids must be from 0 to 2, not \[3\]$"),
+        (torch.tensor([[0, 2, 3]]), r"ids must be from 0 to 2, not \[3\]$"),
         (torch.tensor([[-1, 2]]), r"from 0 to 2, not \[-1\]$"),
         (torch.tensor([[0], [1]]), "1 rows of logits need as many rows of ids, not 2"),
         (torch.tensor([[0.0]]), "must be a tensor of int64 or int32, not torch.float32"),
