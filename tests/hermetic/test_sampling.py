@@ -143,8 +143,8 @@ def test_a_draw_leaves_the_logits_as_they_were():
 @pytest.mark.parametrize("row", [[math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]], ids=str)
 def test_logits_that_give_no_probabilities_are_refused(row):
     message = (
-        r"^the logits give no probabilities \(NaN, or infinite\): the weights are damaged, the dtype "
-        "is too small for this model, or the temperature too near 0$"
+        r"^the logits give no probabilities \(NaN, or infinite\): the weights are damaged, the "
+        "dtype is too small for this model, or the temperature too near 0$"
     )
     with pytest.raises(ValueError, match=message):
         draw(torch.tensor([[0.0, 1.0], row]))
