@@ -35,7 +35,7 @@ def resolve_eos_token_ids(
     another file of the checkpoint names an id that is not among them, a warning says which. An id
     that the model cannot predict is an error: the loop would never stop at it.
     """
-    check_has(model, "config", "device", hint=PAIR)
+    check_has(model, "config", "generation_config", hint=PAIR)
     if eos_token_ids is not None:
         return _known(as_id_set(eos_token_ids), model.config)
     stops = _known(as_id_set(getattr(model.generation_config, "eos_token_id", None)), model.config)
