@@ -43,7 +43,7 @@ book: $(VENV)/.book
 
 test: $(VENV)/.test
 	@echo "== hermetic: a tiny model, no network"
-	@$(PYTEST) tests/hermetic -n 2 --dist loadfile
+	@OMP_NUM_THREADS=1 $(PYTEST) tests/hermetic -n 2 --dist loadfile
 	@echo "== weights: real checkpoints"
 	@$(PY) -m inside_generate fetch --model "$(MODEL)"
 	@for name in $(STAND_INS); do $(PY) -m inside_generate fetch --model $$name || \
