@@ -73,7 +73,7 @@ def publish(root: Path, notebooks: Iterable[Path]) -> Path:
 def run_note(run: Mapping[str, Any]) -> str:
     """What a page says about its own run, at its foot."""
     seconds, peak = run["seconds"], run["peak_memory_bytes"] / GIB
-    with_what = f"with {run['model']} in {run['place']}, on {run['date'][:10]}"
+    with_what = f"with {run['model']}, by default in {run['place']}, on {run['date'][:10]}"
     return (
         f'<p class="ran">The last run of this page took {seconds:.0f} s and at most '
         f"{peak:.1f} GiB of memory, {with_what}.</p>"
