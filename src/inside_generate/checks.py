@@ -146,8 +146,8 @@ def check_room(needed: int, room: int | None) -> None:
     """Raise where a cache of fixed size has fewer slots than the tokens need."""
     if room is not None and needed > room:
         raise ValueError(
-            f"the cache has {room} slots and {needed} tokens need one each: make it as long as "
-            "prompt and answer together"
+            f"the cache has {room} slots and {needed} tokens need one each: prompt and answer "
+            "together need as many as they have tokens, less the last, which is never fed in"
         )
 
 

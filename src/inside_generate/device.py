@@ -49,7 +49,7 @@ def _from_environment(value: str, variable: str) -> str:
 def _require_cuda(index: int) -> None:
     if not torch.cuda.is_available():
         why = gpu_torch_cannot_see() or "there is no CUDA device here"
-        raise InsideGenerateError(f"{why}; or choose --device cpu to go without")
+        raise InsideGenerateError(f"{why}; choose --device cpu to go without")
     if index >= torch.cuda.device_count():
         raise InsideGenerateError(
             f"there is no cuda:{index}: torch sees {torch.cuda.device_count()} CUDA device(s), "

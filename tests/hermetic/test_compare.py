@@ -292,7 +292,8 @@ def test_a_prompt_that_was_rendered_otherwise_is_shown_where_it_parts():
     other = {**a_run(prompt=(5, 9, 7)), "rendered_prompt": "a" * 100 + "d" + "c" * 100}
     before, after = "a" * 24, "c" * 23
     assert compare_runs(reference, other).findings[0].lines[1] == (
-        f"rendered prompt, from character 100 on: '{before}b{after}' in the reference, "
+        "rendered prompt, parted at character 100, here with its surroundings: "
+        f"'{before}b{after}' in the reference, "
         f"'{before}d{after}' in the other"
     )
 

@@ -152,6 +152,10 @@ TABLE = {
         ],
         "may hold the padding's id as well",
     ),
+    (checks.check_trim, "padding ids taken out everywhere"): (
+        lambda rows, eos, pad: [[index for index in row if index != pad] for row in rows],
+        "real tokens go too",
+    ),
     (checks.check_trim, "the last EOS"): (
         lambda rows, eos, pad: [up_to_last_eos(row, eos) for row in rows],
         "the first one ends it",

@@ -21,7 +21,8 @@ def parted_texts(what: str, ours: str | None, theirs: str | None) -> str | None:
         return None
     around = slice(max(0, index - AROUND), index + AROUND)
     return (
-        f"{what}, from character {index} on: {ours[around]!r} in the reference, "
+        f"{what}, parted at character {index}, here with its surroundings: "
+        f"{ours[around]!r} in the reference, "
         f"{theirs[around]!r} in the other"
     )
 

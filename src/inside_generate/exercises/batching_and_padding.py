@@ -165,6 +165,10 @@ def check_trim(function: Any) -> str:
                     for row in rows
                 ]
             ),
+            "with the padding's id taken out everywhere, real tokens go too: cut by the first EOS "
+            "alone": lambda rows, _, pad: [
+                [index for index in row if index != pad] for row in rows
+            ],
             "a row may hold several EOS ids: the first one ends it": lambda rows, eos, _: [
                 _up_to_eos(row, eos, which=-1) for row in rows
             ],
