@@ -74,7 +74,7 @@ def test_unknown_device_is_refused_with_the_valid_ones(no_cuda, name):
 
 
 def test_cuda_without_cuda_is_refused_with_what_to_choose(no_cuda):
-    with pytest.raises(InsideGenerateError, match="no CUDA device here; or choose --device cpu"):
+    with pytest.raises(InsideGenerateError, match="no CUDA device here; choose --device cpu"):
         choose_device("cuda")
 
 
