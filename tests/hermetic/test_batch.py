@@ -170,6 +170,21 @@ def test_the_defaults_are_those_of_generate(batched):
         assert of_many[name] == of_one[name]
 
 
+def test_without_a_limit_a_row_ends_after_64_tokens(model, tokenizer):
+    inputs = encode_batch(tokenizer, ["soup", "bread"])
+    assert len(list(stream_batch(model, tokenizer, inputs, eos_token_ids=[]))) == 64
+    (trace,) = generate_batch(model, tokenizer, ["soup"], eos_token_ids=[])
+    assert len(trace.steps) == 64
+
+
+def test_a_batch_warns_where_the_tokenizer_names_another_eos(tokenizer):
+    model = tiny_model(eos_token_id=17)  # both configs say 17, the tokenizer does not
+    with pytest.warns(UserWarning, match="the tokenizer names the EOS ids"):
+        generate_batch(model, tokenizer, ["soup"], max_new_tokens=1)
+    with pytest.warns(UserWarning, match="the tokenizer names the EOS ids"):
+        next(stream_batch(model, tokenizer, encode_batch(tokenizer, ["soup"]), max_new_tokens=1))
+
+
 # --- what goes through the model ------------------------------------------------------------------
 
 
@@ -343,7 +358,7 @@ CALLS = {
         (None, "not None"),
         (iter(["soup"]), "not <list_iterator"),
         ({"role": "user"}, "not {'role': 'user'}"),
-        (TURNS, "each prompt must be a string or a list of messages.*one conversation"),
+        (TURNS, r"each prompt must be a string or a list of messages, and \[\{.* one conversation"),
         (["soup", TURNS[1]], "put it into a list"),
         (["soup", 3], "messages must be .* not 3"),
         ([TURNS, []], r"messages must be .* not \[\]"),

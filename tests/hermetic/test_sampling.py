@@ -310,3 +310,10 @@ def test_what_is_no_sampler_is_refused_by_name(bad):
 def test_a_misspelt_setting_is_refused():
     with pytest.raises(TypeError, match="top_q"):
         sampling(top_q=0.5)
+
+
+def test_a_penalty_before_a_penalty_is_refused_with_what_is_wanted():
+    with pytest.raises(
+        ValueError, match="function of logits, one without a penalty of its own, not"
+    ):
+        penalised(1.1, penalised(1.2))
