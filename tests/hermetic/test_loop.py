@@ -224,3 +224,10 @@ def test_the_prompt_goes_to_the_device_of_the_model(model, tokenizer, monkeypatc
     monkeypatch.setattr("inside_generate.loop.encode", watched)
     generate(model, tokenizer, "soup", max_new_tokens=1)
     assert asked == [model.device]
+
+
+def test_a_decode_step_keeps_no_second_view_of_its_one_row_of_logits(model):
+    step = prefill(model, random_inputs(4))
+    after = decode_step(model, greedy(step.logits)[:, None], step.cache, torch.ones(1, 5))
+    assert step.all_logits is None
+    assert after.all_logits is None

@@ -327,6 +327,12 @@ def test_a_static_cache_without_a_slot_holds_no_prompt(model):
         prefill(model, random_inputs(5), cache=static(model, 0))
 
 
+def test_a_cache_that_was_made_without_a_config_is_filled_too(model):
+    step = prefill(model, random_inputs(5), cache=DynamicCache())
+    assert cached_length(step.cache) == 5
+    assert torch.equal(step.logits, prefill(model, random_inputs(5)).logits)
+
+
 def test_a_sliding_window_is_no_limit_to_what_a_cache_takes_in():
     """Its layers have a longest length too, and go on beyond it by forgetting."""
     settings = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
