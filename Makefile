@@ -64,7 +64,7 @@ check: $(VENV)/.test
 	@$(PY) -m mypy
 	@$(PY) -m codespell_lib
 
-# Half an hour on two cores. A run that was stopped goes on; what is written anew is mutated anew.
+# Some twenty minutes on two cores. A run that was stopped goes on; what is written anew is mutated anew.
 mutants: $(VENV)/.test
 	@$(PIP) -r .ci/requirements-mutants.txt
 	@OMP_NUM_THREADS=1 $(PY) -m mutmut run

@@ -16,12 +16,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from inside_generate import memory
 from inside_generate.chat import Messages
 from inside_generate.checks import check_prompt, ids_and_mask
-from inside_generate.loop import Forward, append_one, cached_length, decode_step, prefill
+from inside_generate.loop import append_one, decode_step, prefill, record_step
 from inside_generate.padding import encode_batch, unpadded
 from inside_generate.sampling import Sampler, SeesTokens, choose, greedy
 from inside_generate.stopping import EosTokenIds, check_limit, resolve_eos_token_ids
 from inside_generate.timing import Clock, device_clock
-from inside_generate.trace import Step, Trace, finished, token_text, top_candidates
+from inside_generate.trace import Step, Trace, finished
 
 __all__ = ["encode_batch", "generate_batch", "stream_batch"]
 
@@ -56,7 +56,7 @@ def stream_batch(
         ids = chosen.tolist()
         seconds = clock() - start
         yield {
-            row: _step(tokenizer, forward, row, mask[row], number, ids[row], seconds)
+            row: record_step(tokenizer, forward, row, mask[row], number, ids[row], seconds)
             for row in running
         }
         running = [row for row in running if ids[row] not in stops]
@@ -104,29 +104,3 @@ def generate_batch(
         finished(model, tokenizer, prompt, prompt_ids, steps, stops, max_new_tokens)
         for prompt, prompt_ids, steps in zip(prompts, unpadded(inputs), rows, strict=True)
     ]
-
-
-def _step(
-    tokenizer: PreTrainedTokenizerBase,
-    forward: Forward,
-    row: int,
-    mask: torch.Tensor,
-    number: int,
-    token_id: int,
-    seconds: float,
-) -> Step:
-    """Return the record that this row would have alone; ``mask`` is its own, [columns]."""
-    seen = int(mask.sum())
-    padding = len(mask) - seen
-    return Step(
-        number=number,
-        phase="prefill" if number == 1 else "decode",
-        token_id=token_id,
-        text=token_text(tokenizer, token_id),
-        top_k=top_candidates(tokenizer, forward.logits[row]),
-        input_shape=(1, seen if number == 1 else 1),
-        logits_shape=(1, *forward.full_logits_shape[1:]),
-        mask_length=seen,
-        cache_length=cached_length(forward.cache) - padding,
-        seconds=seconds,
-    )

@@ -18,7 +18,7 @@ import torch
 from transformers import Cache, PreTrainedModel
 
 from inside_generate.guards import check_numbers, check_sizes
-from inside_generate.joint import Continuation, check_prompt_ids, log_probabilities, unpadded
+from inside_generate.joint import Continuation, as_inputs, check_prompt_ids, log_probabilities
 from inside_generate.loop import (
     cached_keys_and_values,
     decode_step,
@@ -54,7 +54,7 @@ def beam_search(
         return continuation.log_probability / len(continuation.token_ids) ** length_penalty
 
     running, finished = [Continuation((), 0.0)], list[Continuation]()
-    step = prefill(model, unpadded(prompt_ids))
+    step = prefill(model, as_inputs(prompt_ids))
     for number in range(1, max_new_tokens + 1):
         rows, candidates = _lengthened(running, step.logits, beams * (1 + len(stops)))
         ends = [number == max_new_tokens or c.token_ids[-1] in stops for c in candidates]

@@ -63,7 +63,7 @@ def sequence_log_probability(
     check_prompt_ids(prompt_ids)
     follows = prompt_ids.new_tensor([_ids(model, continuation)])  # [1, n]
     input_ids = torch.cat([prompt_ids, follows], dim=-1)  # [1, L + n]
-    logits = prefill(model, unpadded(input_ids), keep_all_logits=True).all_logits
+    logits = prefill(model, as_inputs(input_ids), keep_all_logits=True).all_logits
     assert logits is not None  # asked for
     scores = logits[0, prompt_ids.shape[1] - 1 : -1]  # [L + n, V] → [n, V]
     given = log_probabilities(scores).gather(1, follows[0, :, None])  # [n, 1]
@@ -75,7 +75,7 @@ def greedy_continuation(
 ) -> Continuation:
     """Return ``length`` greedy tokens, EOS or not, and their joint log-probability."""
     _check_search(prompt_ids, length)
-    mask, step = torch.ones_like(prompt_ids), prefill(model, unpadded(prompt_ids))
+    mask, step = torch.ones_like(prompt_ids), prefill(model, as_inputs(prompt_ids))
     chosen, total = [], 0.0
     while True:
         token = greedy(step.logits)  # [1]
@@ -101,7 +101,7 @@ def most_probable_continuation(
     _check_search(prompt_ids, length)
     if model.config.vocab_size < 2:
         raise ValueError(f"a choice needs 2 tokens, not a vocabulary of {model.config.vocab_size}")
-    step, mask = prefill(model, unpadded(prompt_ids)), torch.ones_like(prompt_ids)
+    step, mask = prefill(model, as_inputs(prompt_ids)), torch.ones_like(prompt_ids)
     search = _Search(model, length)
     expanded = search.explore(step, mask, Continuation((), 0.0))
     best, runner_up = search.found
@@ -164,7 +164,7 @@ def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
     return log_p
 
 
-def unpadded(input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
+def as_inputs(input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return ids, [B, L], with a mask of ones, as ``prefill`` takes them."""
     return {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)}
 

@@ -112,18 +112,7 @@ def stream(
         token_ids = choose(sampler, forward.logits, tokens)  # [1]
         token_id = int(token_ids)
         seconds = clock() - start
-        yield Step(
-            number=number,
-            phase="prefill" if number == 1 else "decode",
-            token_id=token_id,
-            text=token_text(tokenizer, token_id),
-            top_k=top_candidates(tokenizer, forward.logits[0]),
-            input_shape=(1, attention_mask.shape[1] if number == 1 else 1),
-            logits_shape=forward.full_logits_shape,
-            mask_length=attention_mask.shape[1],
-            cache_length=cached_length(forward.cache),
-            seconds=seconds,
-        )
+        yield record_step(tokenizer, forward, 0, attention_mask[0], number, token_id, seconds)
         if token_id in stops or number == max_new_tokens:
             return
         start = clock()
@@ -169,6 +158,31 @@ def generate(
             on_step(step)
     return finished(
         model, tokenizer, messages, inputs["input_ids"][0], steps, stops, max_new_tokens
+    )
+
+
+def record_step(
+    tokenizer: PreTrainedTokenizerBase,
+    forward: Forward,
+    row: int,
+    mask: torch.Tensor,
+    number: int,
+    token_id: int,
+    seconds: float,
+) -> Step:
+    """Return the record of one row's token; padding in the row's ``mask`` does not count."""
+    seen = int(mask.sum())
+    return Step(
+        number=number,
+        phase="prefill" if number == 1 else "decode",
+        token_id=token_id,
+        text=token_text(tokenizer, token_id),
+        top_k=top_candidates(tokenizer, forward.logits[row]),
+        input_shape=(1, seen if number == 1 else 1),
+        logits_shape=(1, *forward.full_logits_shape[1:]),
+        mask_length=seen,
+        cache_length=cached_length(forward.cache) - (len(mask) - seen),
+        seconds=seconds,
     )
 
 
@@ -219,9 +233,6 @@ def cache_room(cache: Cache) -> int | None:
     layers = zip(cache.layers, cache.is_sliding, strict=True)
     rooms = (layer.get_max_length() for layer, forgets in layers if not forgets)
     return min((room for room in rooms if room >= 0), default=None)  # −1 is one that grows
-
-
-# --- details --------------------------------------------------------------------------------------
 
 
 def _form(cache: Cache) -> tuple[Any, ...] | None:
