@@ -1,4 +1,4 @@
-"""The command line: ``python -m inside_generate fetch | run | doctor | bench | compare``.
+"""The command line: ``python -m inside_generate fetch | run | doctor | engines | bench | compare``.
 
 Reads arguments, calls one function, prints what it says. A mistake of the user is one line on
 stderr and exit code 2; nothing heavy is imported before the arguments are known to be good.
@@ -118,7 +118,7 @@ def doctor_command(_: argparse.Namespace) -> int:
 
 
 def bench_command(options: argparse.Namespace) -> int:
-    """Measure the loop beside generate()."""
+    """Measure the ladder: the loop, generate(), faster loops, engines that are installed."""
     from inside_generate.bench import card, last_line, run
     from inside_generate.device import choose_device
     from inside_generate.quiet import quiet_libraries
@@ -129,13 +129,28 @@ def bench_command(options: argparse.Namespace) -> int:
         check_target(options.output)
     with quiet_libraries():
         result = run(
-            options.model, options.device, options.dtype, options.new_tokens, options.pairs, say
+            options.model,
+            options.device,
+            options.dtype,
+            options.new_tokens,
+            options.rounds,
+            options.rungs,
+            say,
         )
+    # Saved first: who reads what is printed may have gone, and the work took minutes.
+    saved = None if options.output is None else write_json(result, options.output)
     say(card(result))
-    if options.output is not None:
-        say(f"saved: {write_json(result, options.output)}")
+    if saved is not None:
+        say(f"saved: {saved}")
     say(last_line(result))
     return 0
+
+
+def engines_command(options: argparse.Namespace) -> int:
+    """List the engines that bench can measure beside the loop, or install one of them."""
+    from inside_generate.engines import command
+
+    return command.run(options.words, say)
 
 
 def compare_command(options: argparse.Namespace) -> int:
@@ -207,13 +222,14 @@ def parser() -> argparse.ArgumentParser:
     add_model_options(run)
     run.add_argument("--max-new-tokens", type=whole_number(1), default=64, metavar="N")
     run.add_argument("--output", default=DEFAULT_OUTPUT, metavar="FILE")
-
     add("doctor", doctor_command)
+    add("engines", engines_command).add_argument("words", nargs="*", metavar="install NAME")
 
     bench = add("bench", bench_command)
     add_model_options(bench)
     bench.add_argument("--new-tokens", type=whole_number(2), default=32, metavar="N")
-    bench.add_argument("--pairs", type=whole_number(1), default=9, metavar="N")
+    bench.add_argument("--rounds", type=whole_number(1), default=7, metavar="N")
+    bench.add_argument("--rungs", nargs="+", metavar="NAME", help="these only, and dynamic")
     bench.add_argument("--output", metavar="FILE", help="save the JSON object here as well")
 
     compare = add("compare", compare_command)

@@ -1,192 +1,171 @@
-"""``bench``: what a token costs in the loop of this book and in the library's ``generate()``.
+"""``bench``: the ladder on this machine, each rung in turn, beside what the machine could do.
 
-Both run on the same model in the same process, in turn, so that a machine which slows down slows
-both. Medians are reported, with the smallest and the largest value beside them.
+All answer the same prompt with the same weights. Our rungs run in this process, engines in one of
+their own each; they take turns, so that a machine which slows down slows all of them. Medians are
+reported, with the smallest and the largest value beside them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
-from transformers import BatchEncoding, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.generation.streamers import BaseStreamer
+from transformers import PreTrainedModel
 
-from inside_generate import timing
+from inside_generate.ceilings import Ceilings, measure_ceilings
 from inside_generate.chat import encode
 from inside_generate.environment import describe
-from inside_generate.loop import stream
+from inside_generate.flops import prefill_flops
+from inside_generate.guards import check_sizes
+from inside_generate.ladder.measuring import (
+    Runs,
+    check_names,
+    failures_into,
+    judge,
+    line_up,
+    measure,
+    measure_long_prompt,
+)
+from inside_generate.ladder.results import ratios, row, spread, times
 from inside_generate.models import load
+from inside_generate.step_bytes import step_bytes
+from inside_generate.stopping import check_limit
 
-Say = Callable[[str], None]
 PROMPT = "Why is the sky blue?"
-
-
-@dataclass(frozen=True)
-class Times:
-    """The two times of one run of T tokens, in seconds."""
-
-    ttft_s: float
-    tpot_s: float
+SCHEMA_VERSION = 1
 
 
 def run(
-    model: str, device: str, dtype: str, new_tokens: int, pairs: int, say: Say
+    model: str,
+    device: str,
+    dtype: str,
+    new_tokens: int,
+    rounds: int,
+    rungs: Sequence[str] | None,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Measure, print a card and return what was measured as one JSON-ready object."""
+    """Measure and return everything as one JSON-ready object.
+
+    ``rungs`` names those to run, of ours and of the engines installed; ``None`` takes all.
+    """
+    names = check_names(rungs)
+    check_sizes(1, rounds=rounds)
+    check_sizes(2, new_tokens=new_tokens)
     tokenizer, network = load(model, device, dtype)
     inputs = encode(tokenizer, PROMPT, network.device)
-    ours, library = [], []
-    for number, pair in enumerate(timed_pairs(network, tokenizer, inputs, new_tokens, pairs)):
-        ours.append(pair["dynamic"])
-        library.append(pair["generate"])
-        say(
-            f"pair {number + 1} of {pairs}: TPOT {1000 * ours[-1].tpot_s:.1f} ms, "
-            f"generate() {1000 * library[-1].tpot_s:.1f} ms"
-        )
+    length = inputs["input_ids"].shape[1]
+    check_limit(new_tokens, inputs["input_ids"].shape, network.config)
+    say("ceilings: what memory and matrix products of this machine reach")
+    ceilings = measure_ceilings(network.device, network.dtype)
+    not_run: dict[str, str] = {}
+    guard = failures_into(not_run, say)
+    with ExitStack() as stack:
+        ready = line_up(names, network, inputs, new_tokens, say, guard, stack)
+        facts = judge(ready, network, inputs, new_tokens, say, guard)
+        ready = [one for one in ready if one.name in facts]
+        runs = measure(ready, network, inputs, new_tokens, rounds, say, guard)
+        ready = [one for one in ready if one.name not in not_run]
+        long_length, long_runs = measure_long_prompt(ready, network, rounds, say, guard)
+    rows = [
+        row(one, facts[one.name], [found[one.name] for found in runs], ceilings.memory_gb_per_s)
+        for one in ready
+        if one.name not in not_run
+    ]
+    floor_s = step_bytes(network, length + new_tokens // 2) / ceilings.memory_gb_per_s / 1e9
     return {
+        "schema_version": SCHEMA_VERSION,
         **describe(network),
         "threads": torch.get_num_threads(),
-        "prompt_tokens": inputs["input_ids"].shape[1],
+        "prompt_tokens": length,
         "new_tokens": new_tokens,
-        "pairs": pairs,
-        **spread(
-            "ratio_to_generate", [a.tpot_s / b.tpot_s for a, b in zip(ours, library, strict=True)]
-        ),
-        "generate": summary(library),
-        "rungs": [{"name": "dynamic", **summary(ours)}],
+        "rounds": rounds,
+        "ceilings": {
+            "memory_gb_per_s": round(ceilings.memory_gb_per_s, 3),
+            "memory_way": ceilings.memory_way,
+            "memory_ways": rounded(ceilings.ways),
+            "matmul_gflop_per_s": round(ceilings.matmul_gflop_per_s, 3),
+            "matmul_way": ceilings.matmul_way,
+            "matmul_ways": rounded(ceilings.matmul_ways),
+        },
+        "predicted_tpot_ms": round(1000 * floor_s, 3),
+        **ratios(runs, rows),
+        "generate": times([found["generate"] for found in runs]),
+        "long_prompt": long_prompt(long_length, long_runs, network, ceilings),
+        "rungs": rows + [{"name": name, "not_run": why} for name, why in not_run.items()],
     }
 
 
-def timed_pairs(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    inputs: BatchEncoding,
-    new_tokens: int,
-    pairs: int,
-) -> Iterator[Mapping[str, Times]]:
-    """Yield the times of both loops, pair by pair, after one warm-up of each.
+def long_prompt(
+    length: int, runs: Runs, model: PreTrainedModel, ceilings: Ceilings
+) -> dict[str, Any]:
+    """Return TTFT of each reader of the long prompt, and what share of the ceiling ours reaches.
 
-    Who goes first alternates, so that neither always runs on the warmer cache.
+    Counted are the pairs of tokens that the causal mask lets see each other: half of the square.
     """
-    runs: dict[str, Callable[[], Times]] = {
-        "dynamic": lambda: time_loop(model, tokenizer, inputs, new_tokens),
-        "generate": lambda: time_generate(model, inputs, new_tokens),
+    ttft = {
+        name: spread("ttft_ms", [1000 * found[name].ttft_s for found in runs])
+        for name in sorted(runs[-1])
     }
-    order = list(runs)
-    for name in order:
-        runs[name]()
-    for _ in range(pairs):
-        yield {name: runs[name]() for name in order}
-        order.reverse()
-
-
-def time_loop(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    inputs: BatchEncoding,
-    new_tokens: int,
-) -> Times:
-    """Time the book's loop on the wall clock: records and text of each token included."""
-    stamps = Stamps(model.device)
-    # No EOS id: each run then has the same number of tokens.
-    for _ in stream(model, tokenizer, inputs, max_new_tokens=new_tokens, eos_token_ids=()):
-        stamps.mark()
-    return stamps.times()
-
-
-def time_generate(model: PreTrainedModel, inputs: BatchEncoding, new_tokens: int) -> Times:
-    """Time the library's ``generate()``: greedy, no penalty, no EOS, a stamp for each token."""
-    stamps = Stamps(model.device)
-    with plain_generation_config(model):
-        stamps.start_s = stamps.clock()
-        model.generate(**inputs, max_new_tokens=new_tokens, streamer=stamps)
-    return stamps.times()
-
-
-@contextmanager
-def plain_generation_config(model: PreTrainedModel) -> Iterator[None]:
-    """Give the model a generation config without sampling, penalty and EOS for a while.
-
-    A config that is handed to ``generate()`` would not do: what it leaves open, such as EOS, is
-    taken from the model's own.
-    """
-    own = model.generation_config
-    model.generation_config = GenerationConfig(do_sample=False, pad_token_id=0)
-    try:
-        yield
-    finally:
-        model.generation_config = own
-
-
-class Stamps(BaseStreamer):
-    """The time at which each token was there. ``generate()`` calls it as its streamer."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.clock = timing.device_clock(device)
-        self.start_s = self.clock()
-        self.token_s: list[float] = []
-        self.prompt_seen = False
-
-    def put(self, _: torch.Tensor) -> None:
-        """Take a token from ``generate()``; its first call brings the prompt."""
-        if self.prompt_seen:
-            self.mark()
-        self.prompt_seen = True
-
-    def end(self) -> None:
-        """Nothing is kept back, so there is nothing to do."""
-
-    def mark(self) -> None:
-        """Note that a token is there."""
-        self.token_s.append(self.clock())
-
-    def times(self) -> Times:
-        """Return TTFT and TPOT of the run."""
-        edges = pairwise([self.start_s, *self.token_s])
-        seconds = [after - before for before, after in edges]
-        tpot = timing.tpot_s(seconds)
-        if tpot is None:
-            raise ValueError("a time per output token needs at least 2 tokens")
-        return Times(timing.ttft_s(seconds), tpot)
-
-
-def summary(runs: list[Times]) -> dict[str, Any]:
-    """Return medians and spread of some runs, in milliseconds."""
-    tpot_ms = [1000 * times.tpot_s for times in runs]
+    rate = prefill_flops(model.config, length, causal=True) / ttft["dynamic"]["ttft_ms"] / 1e6
     return {
-        **spread("ttft_ms", [1000 * times.ttft_s for times in runs]),
-        **spread("tpot_ms", tpot_ms),
-        "tokens_per_s": round(1000 / median(tpot_ms), 2),
+        "tokens": length,
+        "gflop_per_s": round(rate, 2),
+        "matmul_fraction": round(rate / ceilings.matmul_gflop_per_s, 4),
+        "ttft": ttft,
     }
 
 
-def spread(name: str, values: list[float]) -> dict[str, Any]:
-    """Return the median under ``name`` and, beside it, the smallest and the largest value."""
-    low, middle, high = (round(x, 4) for x in (min(values), median(values), max(values)))
-    return {name: middle, f"{name}_min_max": [low, high]}
+def rounded(rates: Mapping[str, float]) -> dict[str, float]:
+    """Return rates with as many digits as a reader can use."""
+    return {way: round(rate, 3) for way, rate in rates.items()}
 
 
 def card(result: Mapping[str, Any]) -> str:
-    """Return the result for a reader."""
-    loop, library = result["rungs"][0], result["generate"]
-    low, high = result["ratio_to_generate_min_max"]
+    """Return the result for a reader: machine, prediction, measurement, gap."""
+    ceilings, long = result["ceilings"], result["long_prompt"]
     sizes = f"{result['prompt_tokens']} prompt tokens, {result['new_tokens']} new ones"
+    low, high = result["ratio_to_generate_min_max"]
+    best = next(one for one in result["rungs"] if one["name"] == result["best_exact"])
     rows = {
         "model": f"{result['model_id']}, {result['dtype']}",
         "machine": f"{result['device']}: {result['device_name']}, {result['threads']} threads",
-        "run": f"{sizes}, medians of {result['pairs']} pairs",
-        "TTFT": f"loop {loop['ttft_ms']:.1f} ms, generate() {library['ttft_ms']:.1f} ms",
-        "TPOT": f"loop {loop['tpot_ms']:.1f} ms, generate() {library['tpot_ms']:.1f} ms",
-        "ratio": f"{result['ratio_to_generate']:.3f} (loop / generate(), {low:.3f} to {high:.3f})",
+        "ceilings": f"memory {ceilings['memory_gb_per_s']:.1f} GB/s, "
+        f"matrix product {ceilings['matmul_gflop_per_s']:,.0f} GFLOP/s",
+        "run": f"{sizes}, medians of {result['rounds']} rounds",
+        "predicted": f"{result['predicted_tpot_ms']:.1f} ms a token, if only the bytes counted",
+        "measured": f"{best['tpot_ms']:.1f} ms ({best['name']}, the best exact rung of ours), "
+        f"{best['tpot_ms'] / result['predicted_tpot_ms']:.2f} times the prediction",
+        "ratio": f"{result['ratio_to_generate']:.3f} of generate()'s TPOT for dynamic "
+        f"({low:.3f} to {high:.3f})",
+        "prefill": f"{long['tokens']} tokens: {long['gflop_per_s']:,.0f} GFLOP/s, "
+        f"{long['matmul_fraction']:.0%} of the matrix product",
     }
-    return "\n".join(f"{name:<9}{value}" for name, value in rows.items())
+    lines = [f"{name:<11}{value}" for name, value in rows.items()]
+    return "\n".join([*lines, "", *table(result["rungs"])])
+
+
+def table(rungs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the ladder as lines of text."""
+    lines = [
+        f"{'rung':<13}{'exact':<7}{'TTFT ms':>8}{'TPOT ms':>9}{'tokens/s':>10}"
+        f"{'GB/s':>7}{'ceiling':>9}{'first call s':>14}{'MiB':>7}"
+    ]
+    exact = {True: "yes", False: "no", None: "?"}
+    for one in rungs:
+        if "not_run" in one:
+            lines.append(f"{one['name']:<13}not run: {one['not_run']}")
+            continue
+        rate, share, held = one["gb_per_s"], one["bandwidth_fraction"], one["memory_mib"]
+        lines.append(
+            f"{one['name']:<13}{exact[one['exact']]:<7}{one['ttft_ms']:>8.1f}{one['tpot_ms']:>9.1f}"
+            f"{one['tokens_per_s']:>10.1f}{'–' if rate is None else format(rate, '.1f'):>7}"
+            f"{'–' if share is None else format(share, '.0%'):>9}{one['first_call_s']:>14.1f}"
+            f"{held:>7.0f}"
+        )
+    return lines
 
 
 def last_line(result: Mapping[str, Any]) -> str:

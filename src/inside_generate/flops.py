@@ -39,12 +39,20 @@ def attention_flops(config: PretrainedConfig, queries: int, keys: int) -> int:
     return 4 * config.num_hidden_layers * width * queries * keys
 
 
-def prefill_flops(config: PretrainedConfig, length: int, logits_rows: int = 1) -> int:
-    """Return the work of a prompt of ``length`` tokens, with logits of ``logits_rows`` of them."""
+def prefill_flops(
+    config: PretrainedConfig, length: int, logits_rows: int = 1, causal: bool = False
+) -> int:
+    """Return the work of a prompt of ``length`` tokens, with logits of ``logits_rows`` of them.
+
+    ``causal`` leaves out the pairs that the mask hides, as a kernel may.
+    """
     check_sizes(length=length, logits_rows=logits_rows)
     if logits_rows > length:
         raise ValueError(f"{length} tokens have no {logits_rows} rows of logits")
-    return matrix_flops(config, length, logits_rows) + attention_flops(config, length, length)
+    between_tokens = attention_flops(config, length, length)
+    if causal:  # L · (L + 1) / 2 pairs of the L · L; each counts the same
+        between_tokens = between_tokens * (length + 1) // (2 * length)
+    return matrix_flops(config, length, logits_rows) + between_tokens
 
 
 def decode_flops(config: PretrainedConfig, context: int) -> int:

@@ -13,8 +13,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from inside_generate.errors import InsideGenerateError
 
 _kept_in_memory: dict[tuple[str, str, str], Any] = {}
@@ -24,6 +22,8 @@ def home() -> Path:
     """Return ``INSIDE_GENERATE_HOME``, or the folder for caches that this system gives a user."""
     chosen = os.environ.get("INSIDE_GENERATE_HOME")
     if not chosen:
+        import platformdirs  # a machine that is told its folder can do without
+
         return platformdirs.user_cache_path("inside-generate")
     folder = expand_user(chosen)
     if not folder.is_absolute():

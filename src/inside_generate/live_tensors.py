@@ -20,12 +20,24 @@ from torch.utils._pytree import tree_leaves
 FROM_PYTHON = torch.ops.aten.lift_fresh.default  # how ``torch.tensor`` hands in what it has made
 
 
+@dataclass(frozen=True)
+class Alive:
+    """Tensors of one kind that were alive together."""
+
+    count: int
+    made_by: str  # the operation, by torch's name for it
+    shape: tuple[int, ...]  # of one of them, when it was made
+    all_bytes: int  # of all of them
+
+
 @dataclass
 class _Known:
     """Memory that has been met, and how much of it is counted."""
 
     storage: weakref.ref[torch.UntypedStorage]
     old_bytes: int  # it had them before
+    made_by: str = ""
+    shape: tuple[int, ...] = ()
     new_bytes: int = 0
 
 
@@ -41,10 +53,19 @@ class LiveTensors(TorchDispatchMode):
         self.live_bytes = 0
         self.peak_bytes = 0
         self._known: dict[int, _Known] = {}
+        self._at_peak: list[tuple[str, tuple[int, ...], int]] = []
 
     def reset_peak(self) -> None:
         """Start the peak again from what is alive now. Nothing is freed by this."""
-        self.peak_bytes = self.live_bytes
+        self._new_peak()
+
+    def at_peak(self) -> list[Alive]:
+        """Return what was alive at the peak: operation, shape and bytes, the most bytes first."""
+        groups: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        for made_by, shape, size in self._at_peak:
+            groups.setdefault((made_by, shape), []).append(size)
+        kinds = [Alive(len(sizes), *kind, sum(sizes)) for kind, sizes in groups.items()]
+        return sorted(kinds, key=lambda kind: -kind.all_bytes)
 
     def __torch_dispatch__(
         self,
@@ -53,15 +74,15 @@ class LiveTensors(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        for storage in _storages((args, kwargs)):
+        for storage in map(torch.Tensor.untyped_storage, _tensors((args, kwargs))):
             made_just_now = (
                 func is FROM_PYTHON and storage.resizable()
             )  # an array of NumPy's is not
             self._meet(storage, 0 if made_just_now else storage.nbytes())
         result = func(*args, **(kwargs or {}))
-        for storage in _storages((args, kwargs, result)):  # ``out=`` and ``resize_`` make room
-            self._meet(storage, 0)
-            self._count(storage)
+        for tensor in _tensors((args, kwargs, result)):  # ``out=`` and ``resize_`` make room
+            self._meet(tensor.untyped_storage(), 0)
+            self._count(tensor, str(func))
         return result
 
     def _meet(self, storage: torch.UntypedStorage, old_bytes: int) -> None:
@@ -69,19 +90,34 @@ class LiveTensors(TorchDispatchMode):
         if key not in self._known:
             self._known[key] = _Known(weakref.ref(storage, lambda _: self._part(key)), old_bytes)
 
-    def _count(self, storage: torch.UntypedStorage) -> None:
+    def _count(self, tensor: torch.Tensor, made_by: str) -> None:
+        storage = tensor.untyped_storage()
         known = self._known[storage._cdata]
         new_bytes = max(0, storage.nbytes() - known.old_bytes)
+        if new_bytes > known.new_bytes:
+            known.made_by, known.shape = _short(made_by), tuple(tensor.shape)
         self.live_bytes += new_bytes - known.new_bytes
-        self.peak_bytes = max(self.peak_bytes, self.live_bytes)
         known.new_bytes = new_bytes
+        if self.live_bytes > self.peak_bytes:
+            self._new_peak()
+
+    def _new_peak(self) -> None:
+        self.peak_bytes = self.live_bytes
+        counted = (known for known in self._known.values() if known.new_bytes)
+        self._at_peak = [(known.made_by, known.shape, known.new_bytes) for known in counted]
 
     def _part(self, key: int) -> None:
         self.live_bytes -= self._known.pop(key).new_bytes
 
 
-def _storages(tree: Any) -> Iterator[torch.UntypedStorage]:
-    """Yield the memory behind each plain tensor in nested lists, tuples and dicts."""
+def _tensors(tree: Any) -> Iterator[torch.Tensor]:
+    """Yield each plain tensor in nested lists, tuples and dicts."""
     for leaf in tree_leaves(tree):
         if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and not leaf.is_meta:
-            yield leaf.untyped_storage()
+            yield leaf
+
+
+def _short(name: str) -> str:
+    """Return an operation's name without its library and its variant: aten.add.Tensor, add."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else name

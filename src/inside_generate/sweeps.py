@@ -92,6 +92,11 @@ def _fitting(lengths: tuple[int, ...], window: int) -> tuple[int, ...]:
     return fitting if len(fitting) >= 3 else (window // 4, window // 2, window)
 
 
+def rows_for(model: PreTrainedModel) -> tuple[int, ...]:
+    """Return batches that show on this device what more rows cost: larger ones on a GPU."""
+    return (1, 2, 4, 8) if model.device.type != "cuda" else (1, 8, 32, 128)
+
+
 def with_few_layers(model: PreTrainedModel, layers: int = 2) -> PreTrainedModel:
     """Return a model of ``layers`` layers like those of ``model``, random weights, 1024 ids.
 

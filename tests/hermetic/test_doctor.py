@@ -553,10 +553,13 @@ def test_a_missing_program_is_no_warning_and_says_what_it_is_for(monkeypatch, tm
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
     monkeypatch.setattr(checkup_machine.shutil, "which", lambda command: None)
+    monkeypatch.setattr(checkup_machine.sysconfig, "get_path", lambda name: str(tmp_path))
     checks = checkup_machine.tools()
     assert {check.state for check in checks} == {"info"}
-    assert len(checks) == len(checkup_machine.TOOLS)
-    assert "a C++ compiler is missing; it is for compiled decoding" in [c.finding for c in checks]
+    assert len(checks) == len(checkup_machine.TOOLS) + 1
+    found = " ".join(check.finding for check in checks)
+    assert "a C++ compiler is missing; it is for compiled decoding" in found
+    assert "Python's headers are missing; they are for compiled decoding" in found
 
 
 @pytest.mark.parametrize(
@@ -568,8 +571,39 @@ def test_what_to_type_for_a_program_fits_the_system(monkeypatch, platform, remed
     monkeypatch.setattr(
         checkup_machine.shutil, "which", lambda name: None if name == "npm" else name
     )
+    monkeypatch.setattr(checkup_machine, "headers", lambda folder: [])
     (check,) = [check for check in checkup_machine.tools() if check.state == "info"]
     assert check.remedy == remedy
+
+
+def test_pythons_headers_are_asked_for_by_the_name_of_their_package(monkeypatch, tmp_path):
+    monkeypatch.setattr(checkup_machine.sys, "platform", "linux")
+    (check,) = checkup_machine.headers(tmp_path)
+    assert (check.state, check.remedy) == (
+        "info",
+        f"sudo apt install python{sys.version_info[0]}.{sys.version_info[1]}-dev",
+    )
+    (tmp_path / "Python.h").touch()
+    assert checkup_machine.headers(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("platform", "there", "cxx", "found"),
+    [
+        ("linux", "g++", "", True),
+        ("linux", "clang++", "", False),
+        ("linux", "clang++", "clang++", True),
+        ("darwin", "clang++", "", True),
+        ("win32", "cl", "", True),
+    ],
+)
+def test_a_compiler_counts_where_torch_would_find_it(monkeypatch, platform, there, cxx, found):
+    monkeypatch.setattr(checkup_machine.sys, "platform", platform)
+    monkeypatch.setenv("CXX", cxx)
+    monkeypatch.setattr(
+        checkup_machine.shutil, "which", lambda name: name if name == there else None
+    )
+    assert checkup_machine._has("a C++ compiler") is found
 
 
 def test_a_browser_that_playwright_brought_counts(monkeypatch, tmp_path):

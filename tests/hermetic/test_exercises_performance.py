@@ -1,5 +1,6 @@
 """The checks of `11_performance` accept a right answer and name the likely mistakes."""
 
+import math
 from statistics import mean, median
 
 import pytest
@@ -11,6 +12,7 @@ from inside_generate.exercises.performance import (
     QueueingDevice,
     check_break_even,
     check_keys_read,
+    check_rows,
     check_timer,
     check_tpot,
 )
@@ -116,3 +118,34 @@ def test_a_queueing_device_is_done_only_when_waited_for():
     assert device.clock() == 0.0
     device.synchronize()
     assert device.clock() == 4.0
+
+
+def rows_to_compute(flops, weights, cached, rate, bandwidth):
+    closes = flops / rate - cached / bandwidth
+    return math.ceil(weights / bandwidth / closes) if closes > 0 else None
+
+
+def smallest_by_trying(flops, weights, cached, rate, bandwidth):
+    computes = (n for n in range(1, 99) if n * flops / rate >= (weights + n * cached) / bandwidth)
+    return next(computes, None)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (rows_to_compute, RIGHT),
+        (smallest_by_trying, RIGHT),
+        (lambda f, w, c, r, b: math.ceil(w * r / (f * b)), "keys and values of its own"),
+        (lambda *all: (rows_to_compute(*all) or 1) - 0.5, "rounded up"),
+        (lambda *all: (rows_to_compute(*all) or 1) - 1, "rounded up"),
+        (lambda *all: rows_to_compute(*all) or 20, "no number will do; return None, not 20"),
+        (lambda *all: None, "not None"),
+        (lambda *all: "many", "not 'many'"),
+        (lambda f, w, c, r, b: 1 / 0, "ZeroDivisionError"),
+        (3, "TypeError"),
+        (lambda *all: ..., "Not yet"),
+        (..., "Not yet"),
+    ],
+)
+def test_the_check_of_rows_knows_right_from_likely_wrong(function, said):
+    assert said in check_rows(function)

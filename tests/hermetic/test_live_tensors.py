@@ -125,3 +125,24 @@ def test_tensors_without_memory_of_their_own_are_left_alone():
         torch.zeros(256, device="meta")
     assert result.tolist() == [[1.0]] * 4
     assert memory.peak_bytes < KIB
+
+
+def test_what_was_alive_at_the_peak_is_known_by_operation_and_shape():
+    with LiveTensors() as memory:
+        kept = [torch.zeros(16, 16) for _ in range(3)]
+        row = kept[0] + 1
+        del kept
+        row = row[0].clone()
+    kinds = [(kind.count, kind.made_by, kind.shape, kind.all_bytes) for kind in memory.at_peak()]
+    assert kinds == [(3, "zeros", (16, 16), 3 * KIB), (1, "add", (16, 16), KIB)]
+    memory.reset_peak()
+    assert [(kind.made_by, kind.shape) for kind in memory.at_peak()] == [("clone", (16,))]
+    assert sum(kind.all_bytes for kind in memory.at_peak()) == row.nbytes == memory.peak_bytes
+
+
+def test_what_is_alive_at_the_peak_of_a_prefill_adds_up_to_it(model):
+    with LiveTensors() as memory:
+        prefill(model, random_inputs(30))
+    kinds = memory.at_peak()
+    assert sum(kind.all_bytes for kind in kinds) == memory.peak_bytes
+    assert sum(k.count for k in kinds if k.shape[-1] == model.config.intermediate_size) == 3

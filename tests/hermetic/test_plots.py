@@ -20,10 +20,12 @@ from inside_generate import (
     weight_bytes,
 )
 from inside_generate.cache import with_kv_heads
+from inside_generate.ceilings import Ceilings
 from inside_generate.flops import matrix_flops, prefill_flops
 from inside_generate.formats import FORMATS
 from inside_generate.plots import style
 from inside_generate.plots.cache import in_words
+from inside_generate.plots.style import DECODE, PREFILL
 from inside_generate.sweeps import LineFit, PrefillFit
 
 mpl.use("agg")
@@ -46,9 +48,16 @@ TREE = {
     " the": (0.0, {"\n": 1.0}),
 }
 
+TPOT_MS = {"dynamic": 90.0, "compiled": 50.0, "int8": 40.0}
+EXACT = {"dynamic": True, "compiled": True, "int8": False}
 ERRORS = {"right": [0.0, 1e-5], "wrong": [0.5, 12.25]}
 
-PARTS = {"weights": 900 * 1024**2, "KV cache": 1024**2, "logits": 40 * 1024**2, "rest": 5000}
+PARTS = {"weights": 900 * 1024**2, "KV cache": 1024**2, "logits": 40 * 1024**2, "activations": 5000}
+ROOF = Ceilings("cpu", "float32", {"sum": 20.0}, {"A B, 8": 300.0})  # they meet at 15 FLOP a byte
+PHASES = {
+    "prefill": {"L 32": (32.0, 90.0), "L 64": (64.0, 120.0)},
+    "decode": {"1 row": (0.5, 8.0), "2 rows": (1.0, 15.0), "4 rows": (2.0, 24.0)},
+}
 PAIRS = {"one, other": {"bfloat16": 0.2, "float32": 2e-5}, "twice the same": {"bfloat16": 0.0}}
 
 
@@ -112,10 +121,17 @@ def drawings(trace, config):
             [64, 128, 256], [0.1, 0.11, 0.12], LineFit(0.1, 1e-4), ax=ax
         ),
         "TTFT and TPOT": lambda ax: plots.plot_ttft_tpot([5, 50], [0.1, 0.6], [0.08, 0.09], ax=ax),
+        "times by rows": lambda ax: plots.plot_times_by_rows(
+            [1, 8], [0.1, 0.6], [0.08, 0.09], ax=ax
+        ),
+        "roofline": lambda ax: plots.plot_roofline(ROOF, PHASES, ax=ax),
+        "answer memory": lambda ax: plots.plot_answer_memory([9, 5, 6], [9, 5, 7], ax=ax),
         "memory parts": lambda ax: plots.plot_memory_parts(PARTS, PARTS, ax=ax),
         "error and margin": lambda ax: plots.plot_error_and_margin(
             [0.1, 0.2, 0.1], [1.0, 0.3, 0.0], [2], ax=ax
         ),
+        "ladder": lambda ax: plots.plot_ladder(TPOT_MS, EXACT, 31.0, ax=ax),
+        "shares": lambda ax: plots.plot_shares({"a": 0.3}, {"there": {"a": 0.2, "b": 0.6}}, ax=ax),
         "error by layer": lambda ax: plots.plot_error_by_layer(
             {"engine": [1e-7, 0.0, 2e-6], "broken": [1e-7, 0.1, 0.3]}, 1e-4, ax=ax
         ),
@@ -125,6 +141,10 @@ def drawings(trace, config):
         "batch slots": lambda ax: plots.plot_batch_slots([5, 3], [1, 4], ax=ax),
         "batch step time": lambda ax: plots.plot_batch_step_time([1, 2], [0.1, 0.15], ax=ax),
         "batch throughput": lambda ax: plots.plot_batch_throughput([1, 2], [0.1, 0.15], ax=ax),
+        "cut": lambda ax: plots.plot_cut({"a": ((4, 2), 0), "b": ((2, 4), 1)}, 2, ax=ax),
+        "waiting": lambda ax: plots.plot_waiting([0.0, 0.1], [[1, 2], [0.5]], ax=ax),
+        "latency": lambda ax: plots.plot_latency([1, 2], [0.1, 3.0], [0.1, 0.1], ax=ax),
+        "slots": lambda ax: plots.plot_slots({"a": [2, 4]}, {"a": [1, 3]}, 4, ax=ax),
     }
 
 
@@ -163,10 +183,15 @@ NAMES = [
     "prefill time",
     "decode time",
     "TTFT and TPOT",
+    "times by rows",
+    "roofline",
+    "answer memory",
     "memory parts",
     "logits memory",
     "error and margin",
     "error by layer",
+    "ladder",
+    "shares",
     "pairs",
     "padded batch",
     "batch slots",
@@ -548,8 +573,45 @@ def test_both_times_stand_at_their_prompts():
     assert [text.get_text() for text in ax.texts] == ["TTFT", "TPOT"]
 
 
+def test_both_times_stand_at_their_rows():
+    ax = plots.plot_times_by_rows([1, 8], [0.1, 0.6], [0.08, 0.09])
+    assert [list(line.get_xdata()) for line in ax.lines] == [[1, 8], [1, 8]]
+    assert [list(line.get_ydata()) for line in ax.lines] == [[100, 600], [80, 90]]
+    assert [text.get_text() for text in ax.texts] == ["TTFT", "TPOT"]
+
+
+def test_the_roofline_bends_where_the_ceilings_meet_and_points_lie_as_measured():
+    ax = plots.plot_roofline(ROOF, PHASES)
+    roof, prefill, decode = ax.lines
+    low, high = ax.get_xlim()
+    assert list(roof.get_xdata()) == [low, 15.0, high]
+    assert list(roof.get_ydata()) == [20 * low, 300, 300]
+    for line, name, colour in ((prefill, "prefill", PREFILL), (decode, "decode", DECODE)):
+        assert list(zip(*line.get_data(), strict=True)) == list(PHASES[name].values())
+        assert line.get_color() == colour
+    assert prefill.get_marker() != decode.get_marker()
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+def test_the_roofline_names_ceilings_phases_and_the_ends_of_each():
+    said = [text.get_text() for text in plots.plot_roofline(ROOF, PHASES).texts]
+    ceilings = ["matrix products: 300 GFLOP/s", "memory: 20 GB/s"]
+    assert said == [*ceilings, "prefill\nL 32", "L 64", "decode\n1 row", "4 rows"]
+    alone = plots.plot_roofline(ROOF, {"a step": {"1 row": (0.5, 8.0)}})
+    assert [text.get_text() for text in alone.texts[2:]] == ["a step\n1 row"]
+
+
+def test_each_forwards_memory_is_a_point_over_a_bar():
+    mib = 1024**2
+    ax = plots.plot_answer_memory([9 * mib, 5 * mib, 6 * mib], [10 * mib, 5 * mib, 7 * mib])
+    assert [bar.get_height() for bar in ax.patches] == [9, 5, 6]
+    points = [list(zip(*line.get_data(), strict=True)) for line in ax.lines]
+    assert points == [[(1, 10)], [(2, 5), (3, 7)]]
+    assert [line.get_color() for line in ax.lines] == [PREFILL, DECODE]
+
+
 def test_each_part_of_memory_stands_twice_predicted_and_measured():
-    measured = {**PARTS, "rest": 2 * 1024**2}
+    measured = {**PARTS, "activations": 2 * 1024**2}
     ax = plots.plot_memory_parts(PARTS, measured)
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == pytest.approx([900, 900, 1, 1, 40, 40, 5000 / 1024**2, 2])
@@ -683,6 +745,12 @@ def refused(trace, config):
         "no time of decode": lambda: plots.plot_decode_time([], [], LineFit(0.1, 0.01)),
         "no TTFT": lambda: plots.plot_ttft_tpot([], [], []),
         "a TTFT of NaN": lambda: plots.plot_ttft_tpot([5, 6], [nan, 0.1], [0.1, 0.1]),
+        "no TTFT of rows": lambda: plots.plot_times_by_rows([], [], []),
+        "a TPOT too few": lambda: plots.plot_times_by_rows([1, 2], [0.1, 0.2], [0.1]),
+        "no point under a roof": lambda: plots.plot_roofline(ROOF, {}),
+        "a rate of 0": lambda: plots.plot_roofline(ROOF, {"decode": {"1 row": (0.5, 0.0)}}),
+        "an answer without steps": lambda: plots.plot_answer_memory([9], [9]),
+        "an answer's step too few": lambda: plots.plot_answer_memory([9, 5, 6], [9, 5]),
         "a flat mask": lambda: plots.plot_padded_batch([0, 1]),
         "a mask without rows": lambda: plots.plot_padded_batch([]),
         "a mask of words": lambda: plots.plot_padded_batch("01"),
@@ -820,3 +888,40 @@ def test_live_bytes_draws_a_named_line_for_each_way():
         plots.plot_live_bytes({})
     with pytest.raises(ValueError, match="at most 3 lines"):
         plots.plot_live_bytes({name: [1, 2] for name in "abcd"})
+
+
+def test_the_ladder_names_its_fastest_exact_rung_and_hatches_what_is_not():
+    ax = plots.plot_ladder(TPOT_MS, EXACT, 31.0)
+    assert "compiled" in ax.get_title()
+    assert [bool(bar.get_hatch()) for bar in ax.patches] == [False, False, True]
+    assert [bar.get_width() for bar in ax.patches] == [90.0, 50.0, 40.0]
+    assert "No rung" in plots.plot_ladder({"int8": 40.0}, EXACT, 31.0).get_title()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (({"a": 1.0}, {}, 1.0), "nothing of 'a'"),
+        (({"a": -1.0}, {"a": True}, 1.0), "-1.0"),
+        (({}, {}, 1.0), "tpot_ms"),
+        (({"a": 1.0}, {"a": True}, float("nan")), "floor_ms"),
+    ],
+)
+def test_a_ladder_that_cannot_be_drawn_is_refused(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        plots.plot_ladder(*arguments)
+
+
+def test_shares_tell_what_was_measured_here_from_what_was_recorded():
+    ax = plots.plot_shares({"a": 0.3}, {"there": {"a": 0.2, "b": 0.6}})
+    here, there = ax.lines
+    assert here.get_markerfacecolor() != "none"
+    assert there.get_markerfacecolor() == "none"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "measured here",
+        "recorded: there",
+    ]
+    assert list(there.get_ydata()) == [0, 1]
+    for wrong in ({}, {str(n): {"a": 0.1} for n in range(5)}):
+        with pytest.raises(ValueError, match=r"share to draw|at most 4"):
+            plots.plot_shares({}, wrong)

@@ -15,6 +15,7 @@ from inside_generate.sweeps import (
     lengths_for,
     medians,
     prefill_seconds,
+    rows_for,
     time_in_turn,
     with_few_layers,
 )
@@ -152,6 +153,12 @@ def test_a_gpu_gets_longer_prompts_and_as_many_rows_as_fit(model, monkeypatch):
         assert lengths_for(gpu).batch == rows
     assert lengths_for(gpu).prefill[-1] == lengths_for(gpu).context[-1] == 16_384
     assert lengths_for(gpu).few_layers == lengths_for(gpu).prefill
+
+
+def test_a_gpu_gets_larger_batches_and_each_sweep_begins_with_one_row(model):
+    on_gpu = rows_for(stand_in_for(model.config, "cuda"))
+    assert rows_for(model)[0] == on_gpu[0] == 1
+    assert rows_for(model)[-1] < on_gpu[-1]
 
 
 def test_few_layers_are_like_those_of_the_model_and_the_model_is_left_alone(model):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -19,15 +20,11 @@ BESIDE_WEIGHTS = GIB  # the libraries (half of it), the KV cache, logits and wor
 
 # Of each optional program: what it is for, its commands, what to type on Debian and on macOS.
 XCODE = "xcode-select --install"
+COMPILED = "compiled decoding (the rungs `compiled` and `int8` of bench)"
 TOOLS = {
     "make": ("`make book` and `make test`", ("make",), "sudo apt install make", XCODE),
     "git": ("the commit noted in a run's file", ("git",), "sudo apt install git", XCODE),
-    "a C++ compiler": (
-        "compiled decoding",
-        ("c++", "g++", "clang++"),
-        "sudo apt install g++",
-        XCODE,
-    ),
+    "a C++ compiler": (COMPILED, ("c++", "g++", "clang++"), "sudo apt install g++", XCODE),
     "npm": ("a classroom server", ("npm",), "sudo apt install npm", "brew install node"),
     "Chromium": (
         "the page checks in a browser",
@@ -153,10 +150,23 @@ def tools() -> list[Check]:
             checks.append(
                 Check("programs", INFO, f"{name} is missing; it is for {purpose}", remedy)
             )
-    return checks
+    return [*checks, *headers(Path(sysconfig.get_path("include")))]
+
+
+def headers(folder: Path) -> list[Check]:
+    """Are Python's headers in ``folder``? Systems that split their packages leave them out."""
+    if (folder / "Python.h").is_file():
+        return []
+    package = f"sudo apt install python{sys.version_info.major}.{sys.version_info.minor}-dev"
+    remedy = package if sys.platform == "linux" else None
+    finding = f"Python's headers are missing; they are for {COMPILED}"
+    return [Check("programs", INFO, finding, remedy)]
 
 
 def _has(name: str) -> bool:
+    if name == "a C++ compiler":  # torch takes this one and looks for no other
+        usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
+        return shutil.which(os.environ.get("CXX") or usual) is not None
     if any(shutil.which(command) for command in TOOLS[name][1]):
         return True
     if name != "Chromium":

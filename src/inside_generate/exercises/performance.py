@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from statistics import mean, median
 from typing import Any
 
@@ -107,6 +108,50 @@ def _break_even_hint(factor: float, share: int, layers: int) -> str:
     }
     near = (hint for known, hint in hints.items() if abs(factor - known) < 0.01 * known)
     return next(near, f"with {layers} layer(s) your answer is {factor:.3g} times the right one")
+
+
+def check_rows(function: Any) -> str:
+    """Check ``function(flops, weights, cached, rate, bandwidth)``: rows that make a step compute.
+
+    The smallest number of rows for which computing takes as long as reading, at least; ``None``
+    where there is none. ``flops`` and ``cached`` (bytes of keys and values) are one row's.
+    """
+    if function is ...:
+        return UNTRIED
+    cases = (
+        (2e9, 1.1e9, 0, 1e12, 1e11),
+        (2e9, 1.1e9, 2e8, 3e11, 1e11),
+        (2e9, 1e9, 1e8, 4e12, 1e11),
+    )
+    for case in cases:
+        # A right `None` would be taken for a forgotten return: wrap it.
+        wrapped, error = attempt(lambda case=case: (function(*case),))
+        if error or wrapped[0] is ...:
+            return answer(error) if error else UNTRIED
+        if hint := _rows_hint(wrapped[0], *case):
+            return answer(hint)
+    return RIGHT
+
+
+def _rows_hint(found: Any, flops: float, weights: float, cached: float, *speeds: float) -> str:
+    """Return what is wrong with the number of rows, or nothing."""
+    rate, bandwidth = speeds
+    gain = flops / rate - cached / bandwidth  # seconds that a row adds to computing over reading
+    where = f"{flops:g} FLOP and {cached:g} bytes a row, {weights:g} bytes of weights"
+    if gain <= 0:
+        never = f"{where}: each row adds more reading than computing, so no number will do"
+        return "" if found is None else f"{never}; return None, not {shown(found)}"
+    rows, alone = number(found), weights * rate / (flops * bandwidth)
+    right = math.ceil(round(weights / bandwidth / gain, 6))
+    if rows == right:
+        return ""
+    if rows == math.ceil(round(alone, 6)):
+        return "each row brings keys and values of its own, which are read as well"
+    if rows is not None and abs(rows - weights / bandwidth / gain) < 1:
+        return "a whole number of rows, rounded up: with one less, reading still takes longer"
+    return (
+        f"{where}: {right - 1} rows still take longer to read, {right} do not, not {shown(found)}"
+    )
 
 
 class QueueingDevice:

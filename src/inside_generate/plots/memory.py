@@ -1,4 +1,4 @@
-"""Figures of memory: what a run consists of, and what all logits of a prompt take."""
+"""Figures of memory: what a run consists of, step by step, and what all logits take."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from transformers import PretrainedConfig
 
 from inside_generate.cache import kv_cache_bytes, logits_bytes, weight_bytes
-from inside_generate.guards import check_numbers
+from inside_generate.guards import check_as_many, check_numbers
 from inside_generate.memory import MIB
-from inside_generate.plots.style import CACHE, CHOICE, INK, PREFILL, WEIGHTS
+from inside_generate.plots.style import CACHE, CHOICE, DECODE, INK, PREFILL, WEIGHTS
 
-_COLOURS = {"weights": WEIGHTS, "KV cache": CACHE, "logits": CHOICE, "rest": PREFILL}
+_COLOURS = {"weights": WEIGHTS, "KV cache": CACHE, "logits": CHOICE, "activations": PREFILL}
 
 
 def plot_memory_parts(
@@ -71,6 +71,30 @@ def plot_logits_memory(
     ax.set(xlabel="prompt length L (tokens)", ylabel="MiB in 2-byte numbers")
     ax.set_title("All logits outgrow cache and weights")
     ax.set_ylim(bottom=0)
+    return ax
+
+
+def plot_answer_memory(
+    predicted: Sequence[int], measured: Sequence[int], *, ax: Axes | None = None
+) -> Axes:
+    """Draw what an answer holds beside the weights at the peak of each of its forwards.
+
+    One number of bytes for each token: the first is prefill's, the others are decode steps'.
+    """
+    check_as_many(predicted=predicted, measured=measured)
+    sizes = check_numbers("bytes", [*predicted, *measured], at_least=4, low=0)
+    tokens = range(1, len(measured) + 1)
+    ax = ax or plt.subplots()[1]
+    expected, found = ([size / MIB for size in row] for row in (predicted, measured))
+    ax.bar(tokens, expected, 0.7, fc="white", ec=INK, hatch="//", alpha=0.5)
+    ax.plot(tokens[:1], found[:1], "o", color=PREFILL)
+    ax.plot(tokens[1:], found[1:], "s", color=DECODE)
+    ax.annotate("prefill", (1, found[0]), (9, 0), textcoords="offset points", color=PREFILL)
+    last = (tokens[-1], found[-1])
+    ax.annotate("decode", last, (0, 8), textcoords="offset points", color=DECODE, ha="right")
+    ax.set(xlabel="token of the answer", ylabel="MiB beside the weights")
+    ax.set_title("Peak of each forward: points over prediction")
+    ax.set_ylim(0, 1.15 * max(sizes) / MIB or 1.0)  # an axis needs a length
     return ax
 
 

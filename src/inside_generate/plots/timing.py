@@ -106,19 +106,47 @@ def plot_ttft_tpot(
     _check_times(prompt_lengths, ttft_s)
     _check_times(decoded, known_tpot_s)
     ax = ax or plt.subplots()[1]
-    for name, lengths, seconds, colour, marker in (
-        ("TTFT", prompt_lengths, ttft_s, PREFILL, "o-"),
-        ("TPOT", decoded, known_tpot_s, DECODE, "s--"),
+    _two_times(ax, (prompt_lengths, ttft_s), (decoded, known_tpot_s))
+    ax.set_xlabel("prompt length L (tokens)")
+    ax.set_title("A long prompt delays the first token")
+    return ax
+
+
+def plot_times_by_rows(
+    rows: Sequence[int],
+    ttft_s: Sequence[float],
+    tpot_s: Sequence[float],
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw both times against the rows of a batch: what each of its users waits for."""
+    _check_times(rows, ttft_s)
+    _check_times(rows, tpot_s)
+    ax = ax or plt.subplots()[1]
+    _two_times(ax, (rows, ttft_s), (rows, tpot_s))
+    ax.set_xlabel("rows in the batch")
+    ax.set_xticks(list(rows))
+    ax.set_title("More rows: everybody waits longer")
+    return ax
+
+
+def _two_times(
+    ax: Axes,
+    ttft: tuple[Sequence[int], Sequence[float]],
+    tpot: tuple[Sequence[int], Sequence[float]],
+) -> None:
+    """Draw TTFT and TPOT, each as what it is drawn against and its seconds."""
+    for name, (x, seconds), colour, marker in (
+        ("TTFT", ttft, PREFILL, "o-"),
+        ("TPOT", tpot, DECODE, "s--"),
     ):
         milliseconds = 1e3 * np.asarray(seconds)
-        ax.plot(lengths, milliseconds, marker, color=colour)
-        end = (lengths[-1], milliseconds[-1])
+        ax.plot(x, milliseconds, marker, color=colour)
+        end = (x[-1], milliseconds[-1])
         ax.annotate(name, end, (8, 0), textcoords="offset points", color=colour, va="center")
-    ax.set(xlabel="prompt length L (tokens)", ylabel="time (ms)")
-    ax.set_title("A long prompt delays the first token")
-    ax.set_xlim(0, max(prompt_lengths) * 1.15)
-    ax.set_ylim(0, 1.1e3 * max(*ttft_s, *known_tpot_s) or 1.0)  # an axis needs a length
-    return ax
+    ax.set_ylabel("time (ms)")
+    ax.set_xlim(0, max(ttft[0]) * 1.15)
+    ax.set_ylim(0, 1.1e3 * max(*ttft[1], *tpot[1]) or 1.0)  # an axis needs a length
 
 
 def _check_times(lengths: Sequence[int], seconds: Sequence[float], at_least: int = 1) -> None:

@@ -1,0 +1,179 @@
+"""An environment of its own for each engine, whole or not there.
+
+What it knows: where the environments lie, the order of the steps, and the marker that is written
+last: a folder without it was left half-made and is made again. What it leaves to others: which
+packages (`kinds`), running the engine (`running`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from inside_generate.engines.errors import EngineError
+from inside_generate.engines.kinds import KINDS, Kind, find_kind, install_command
+from inside_generate.home import home
+
+MARKER = "inside_generate_engine.json"
+COMPILERS = ("c++", "g++", "clang++")
+
+Say = Callable[[str], None]
+
+
+def engine_directory(name: str) -> Path:
+    """Return the folder of an engine's environment."""
+    return home() / "engines" / name
+
+
+def python_of(name: str) -> Path:
+    """Return the Python of an engine's environment."""
+    folder = engine_directory(name)
+    return folder / "Scripts/python.exe" if os.name == "nt" else folder / "bin/python"
+
+
+def installed() -> list[str]:
+    """Return the names of the engines that can be used on this machine."""
+    return [name for name in KINDS if installed_package(name)]
+
+
+def installed_package(name: str) -> str | None:
+    """Return the pinned package in an engine's environment; ``None`` where it is not whole.
+
+    One that was made for another version counts as not there: figures name the pinned one.
+    """
+    try:
+        marker = json.loads((engine_directory(name) / MARKER).read_text(encoding="utf-8"))
+        package = marker["package"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    known = package in KINDS[name].packages.values()
+    return str(package) if known and python_of(name).is_file() else None
+
+
+def listing() -> list[str]:
+    """Return one line for each engine: whether it is there, what to type, what it needs."""
+    lines = []
+    for kind in KINDS.values():
+        package = installed_package(kind.name)
+        state = f"installed: {package}, in {engine_directory(kind.name)}"
+        if package is None:
+            state = f"not installed; type `{install_command(kind.name)}`. Needs {kind.needs}"
+        lines.append(f"{kind.name:<11}{state}")
+    return lines
+
+
+def install(name: str, say: Say = lambda _: None) -> Path:
+    """Make the environment of an engine unless it is there; each step is told to ``say``."""
+    kind = find_kind(name)
+    with _disk_errors_in_a_line(name), _one_at_a_time(name, say):
+        if package := installed_package(name):
+            say(f"{name} is installed: {package}")
+            return engine_directory(name)
+        if kind.compiles:
+            _check_compiler(name)
+        _make(kind, "cuda" if _has_cuda() else "cpu", say)
+    return engine_directory(name)
+
+
+def _make(kind: Kind, device: str, say: Say) -> None:
+    """Fill the folder from nothing; the marker comes last."""
+    folder, package = engine_directory(kind.name), kind.packages[device]
+    _remove(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    say(f"{kind.name}: making an environment in {folder}")
+    _run(kind.name, "the environment", [sys.executable, "-m", "venv", str(folder)])
+    say(f"{kind.name}: installing {package}. Needs {kind.needs}")
+    _pip(kind.name, package, "install", package)
+    if taken_out := kind.taken_out.get(device):
+        say(f"{kind.name}: taking out {', '.join(taken_out)}")
+        _pip(kind.name, "what it does not need", "uninstall", "--yes", *taken_out)
+    say(f"{kind.name}: trying to import it")
+    python = str(python_of(kind.name))
+    _run(kind.name, f"`import {kind.module}`", [python, "-I", "-c", f"import {kind.module}"])
+    (folder / MARKER).write_text(json.dumps({"package": package}) + "\n", encoding="utf-8")
+
+
+def _pip(name: str, what: str, command: str, *arguments: str) -> None:
+    quiet = ["--no-input", "--disable-pip-version-check"]
+    python = str(python_of(name))
+    _run(name, what, [python, "-I", "-m", "pip", command, *quiet, *arguments])
+
+
+def _run(name: str, what: str, command: list[str]) -> None:
+    """Run one step. Its progress is seen on a terminal; errors go to a file, their gist is said."""
+    log = home() / "engines" / f"{name}.log"
+    with log.open("w", encoding="utf-8") as file:
+        shown = None if sys.stdout is not None and sys.stdout.isatty() else file
+        code = subprocess.run(command, stdout=shown, stderr=file, check=False).returncode
+    if code != 0:
+        raise EngineError(
+            f"{name}: {what} failed: {_gist(log)}; all it said is in {log}; to try again type "
+            f"`{install_command(name)}`"
+        )
+
+
+def _gist(log: Path) -> str:
+    """Return the last line of a log that calls itself an error, else the last line of all."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = [line.strip() for line in lines if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error:")]
+    return (errors or lines or ["it did not say why"])[-1]
+
+
+def _check_compiler(name: str) -> None:
+    """Raise before minutes are spent where there is nothing to compile with."""
+    if os.name == "nt" or os.environ.get("CXX") or any(map(shutil.which, COMPILERS)):
+        return
+    raise EngineError(
+        f"{name} is compiled while it is installed, and there is no C++ compiler here "
+        f"({', '.join(COMPILERS)}); install one, then type `{install_command(name)}`"
+    )
+
+
+def _has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_symlink():  # what it points to is somebody else's
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _one_at_a_time(name: str, say: Say) -> Iterator[None]:
+    """Let one process make an environment; a second one waits. A dead process holds no lock."""
+    path = home() / "locks" / f"engine-{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say(f"{name}: another installation is at work; waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def _disk_errors_in_a_line(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EngineError(
+            f"{name} cannot be installed in {home()} ({error.strerror or error}); set "
+            f"INSIDE_GENERATE_HOME to a folder with room, then type `{install_command(name)}`"
+        ) from error
