@@ -127,22 +127,16 @@ def bench_command(options: argparse.Namespace) -> int:
     choose_device(options.device)
     if options.output is not None:
         check_target(options.output)
+    where = options.model, options.device, options.dtype
     with quiet_libraries():
-        result = run(
-            options.model,
-            options.device,
-            options.dtype,
-            options.new_tokens,
-            options.rounds,
-            options.rungs,
-            say,
-        )
-    # Saved first: who reads what is printed may have gone, and the work took minutes.
-    saved = None if options.output is None else write_json(result, options.output)
-    say(card(result))
-    if saved is not None:
-        say(f"saved: {saved}")
-    say(last_line(result))
+        result = run(*where, options.new_tokens, options.rounds, options.rungs, say)
+    saved = []
+    try:
+        if options.output is not None:
+            saved.append(f"saved: {write_json(result, options.output)}")
+    finally:  # the work took minutes: saved though nobody may read, said though the disk be full
+        for text in (card(result), *saved, last_line(result)):
+            say(text)
     return 0
 
 

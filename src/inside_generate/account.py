@@ -86,7 +86,7 @@ def allocator_lines(
     return {
         "there before": before - weights_bytes,  # a library's workspace, earlier tensors
         "rounding": peak - before - live_peak_bytes,  # and what operations use inside themselves
-        "kept for later": reserved - peak,  # blocks that no tensor is in
+        "kept for later": reserved - peak,  # free: whole blocks, and gaps in others
     }
 
 

@@ -75,9 +75,8 @@ class LiveTensors(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         for storage in map(torch.Tensor.untyped_storage, _tensors((args, kwargs))):
-            made_just_now = (
-                func is FROM_PYTHON and storage.resizable()
-            )  # an array of NumPy's is not
+            # What ``torch.tensor`` hands in is new; an array of NumPy's was there before.
+            made_just_now = func is FROM_PYTHON and storage.resizable()
             self._meet(storage, 0 if made_just_now else storage.nbytes())
         result = func(*args, **(kwargs or {}))
         for tensor in _tensors((args, kwargs, result)):  # ``out=`` and ``resize_`` make room

@@ -308,7 +308,7 @@ def test_a_whole_run_has_every_rung_and_the_form_of_the_schema(world, validator)
     assert rows["vllm"]["memory_mib"] == 3.0
     assert rows["vllm"]["bytes_per_token"] == rows["dynamic"]["bytes_per_token"]
     assert rows["llama.cpp Q4"]["bytes_per_token"] is None
-    assert set(result["long_prompt"]["ttft"]) == {"dynamic", "llama.cpp", "vllm"}
+    assert set(result["long_prompt"]["ttft"]) == {"dynamic", "compiled", "llama.cpp", "vllm"}
     assert result["long_prompt"]["tokens"] == 127  # as many as the model has positions, less one
     assert sorted(world.ended) == ["llama.cpp", "llama.cpp", "vllm"]
     assert world.started[1] == ("llama.cpp", world.folder, torch.get_num_threads(), True)

@@ -49,6 +49,8 @@ def test_an_unknown_model_is_named_with_the_known_ones(capsys):
         (["run", "--max-new-tokens", "0"], "at least 1, not '0'"),
         (["run", "--max-new-tokens", "1.5"], "not '1.5'"),
         (["bench", "--new-tokens", "1"], "at least 2, not '1'"),
+        (["bench", "--rounds", "0"], "at least 1, not '0'"),
+        (["bench", "--rungs"], "--rungs"),
         (["run", "--device", "tpu"], "'tpu'"),
         (["run", "--dtype", "int3"], "'int3'"),
         (["run", "--promt", "hi"], "--promt"),
@@ -155,6 +157,30 @@ def test_bench_ends_in_one_json_object_and_saves_it(monkeypatch, tmp_path, capsy
     assert command_line.main(["bench", "--output", str(target)]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == result
     assert json.loads(target.read_text(encoding="utf-8")) == result
+
+
+def test_bench_hands_over_what_was_typed(monkeypatch):
+    seen = []
+    monkeypatch.setattr("inside_generate.bench.run", lambda *options: seen.append(options) or {})
+    monkeypatch.setattr("inside_generate.bench.card", lambda _: "card")
+    words = "--model m --device cpu --dtype float32 --new-tokens 9 --rounds 2 --rungs static vllm"
+    assert command_line.main(["bench", *words.split()]) == 0
+    assert seen == [("m", "cpu", "float32", 9, 2, ["static", "vllm"], command_line.say)]
+    command_line.main(["bench"])
+    assert seen[1] == ("auto", "auto", "auto", 32, 7, None, command_line.say)
+
+
+def test_bench_says_what_it_found_where_it_could_not_be_saved(monkeypatch, capsys):
+    def full(*_):
+        raise InsideGenerateError("the disk is full")
+
+    monkeypatch.setattr("inside_generate.bench.run", lambda *_: {"model_id": "m"})
+    monkeypatch.setattr("inside_generate.bench.card", lambda _: "card")
+    monkeypatch.setattr("inside_generate.record.write_json", full)
+    assert command_line.main(["bench", "--output", "x.json"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == 'card\n{"model_id": "m"}\n'
+    assert captured.err == "error: the disk is full\n"
 
 
 def test_fetch_prints_the_folder(monkeypatch, capsys, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.tiny import WINDOW, random_inputs, tiny_model
 
+from inside_generate.disagreement import forced_at_once
 from inside_generate.ladder import (
     Compiled,
     Dynamic,
@@ -62,6 +63,12 @@ def test_each_rung_gives_the_loops_logits_and_answers_the_same(kind, tied):
         forced(rung, inputs, IDS), forced(loop, inputs, IDS), atol=1e-3, rtol=0
     )
     assert free(rung, inputs, 20, ticks()).ids == free(loop, inputs, 20, ticks()).ids
+
+
+def test_forced_logits_are_those_of_one_forward_over_prompt_and_answer(model):
+    whole = forced_at_once(model, random_inputs(12), torch.tensor([IDS]))[0]
+    found = forced(Dynamic(model), random_inputs(12), IDS)
+    torch.testing.assert_close(found, whole, atol=1e-3, rtol=0)
 
 
 def test_the_loops_answer_is_that_of_generate(model):

@@ -89,7 +89,7 @@ def test_each_8_bit_weight_is_off_by_half_a_scale_at_most():
 def test_a_row_of_zeros_stays_zeros():
     integers, scale = in_int8(torch.zeros(2, 5))
     assert not integers.any()
-    assert scale.isfinite().all()
+    assert (scale > 0).all()  # dividing by it gives numbers
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

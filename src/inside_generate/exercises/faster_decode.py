@@ -88,15 +88,21 @@ def check_exact(function: Any) -> str:
     if function is ...:
         return UNTRIED
     ours = torch.tensor([[1.0, 5.0, 2.0], [4.0, 0.0, 1.0]])
-    higher = ours + 0.75
-    late = ours + torch.tensor([[0.0, 0.0, 0.0], [0.75, -0.75, 0.75]])  # at the second step only
+    higher, lower = ours + 0.75, ours - 0.75
+    off = torch.tensor([0.75, -0.75, 0.75])
+    late, early = ours.clone(), ours.clone()  # off at the second step only, and at the first only
+    late[1] += off
+    early[0] += off
     near = ours + torch.tensor([[0.25, -0.25, 0.25], [-0.25, 0.25, -0.25]])
     unknown = ours.clone()
     unknown[1, 2] = float("nan")
+    size = "compare the logits; a difference below zero counts as well: take its size"
     cases = [
         (near, True, "a difference below the tolerance is rounding, whichever sign it has"),
-        (higher, False, "a difference below zero counts as well: take its size"),
+        (higher, False, size),
+        (lower, False, size),
         (late, False, "look at every step: one that is off is enough"),
+        (early, False, "look at every step: one that is off is enough"),
         (unknown, False, "NaN is not a number near another: such a rung is not exact"),
     ]
     for theirs, right, hint in cases:

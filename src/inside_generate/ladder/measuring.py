@@ -188,7 +188,10 @@ def measure(
 def measure_long_prompt(
     ready: Iterable[Contestant], model: PreTrainedModel, rounds: int, say: Say, guard: Guard
 ) -> tuple[int, Runs]:
-    """Let the loop, and engines with the same weights, read a long prompt: its length, the runs."""
+    """Let the loop, the compiled one, and engines with the same weights read a long prompt.
+
+    Returned are its length and the runs.
+    """
     window = getattr(model.config, "max_position_embeddings", None) or LONG_PROMPT_TOKENS + 1
     length = min(LONG_PROMPT_TOKENS, window - 1)  # one for the token that engines keep room for
     ids = torch.arange(length, device=model.device)[None] % model.config.vocab_size  # [1, L]
@@ -198,6 +201,10 @@ def measure_long_prompt(
         return lambda: one.answer(inputs, 1)
 
     readers = [one for one in ready if one.name == "dynamic" or (one.version and one.same_weights)]
+    if any(one.name == "compiled" for one in ready):  # one with room for the prompt
+        with guard("compiled"):
+            rung = make_rung("compiled", model, slots=length)
+            readers.append(of_rung(rung, length, device_clock(model.device)))
     say(f"{length} prompt tokens: {', '.join(one.name for one in readers)}")
     answers = {one.name: asked(one) for one in readers}
     return length, list(in_turn(answers, min(rounds, LONG_PROMPT_ROUNDS), guard))

@@ -15,6 +15,9 @@ from torch import nn
 from torch.nn.functional import linear
 from transformers import PreTrainedModel
 
+from inside_generate.ceilings import best_seconds
+from inside_generate.timing import device_clock
+
 # Rows of the matrix that one loop reads side by side. A processor fetches ahead along each of
 # them, so four keep more of the memory busy than one. Measured in chapter 18; more brought nothing.
 ROWS_AT_ONCE = 4
@@ -22,6 +25,10 @@ ROWS_AT_ONCE = 4
 # Inductor adds longer sums up with a more exact helper, which costs time (torch 2.13). Sums in
 # float32 do not need it here, so longer ones are cut into parts.
 LONGEST_SUM = 4096
+
+# Some CPUs multiply matrices faster in float32, turning 16-bit weights into it included. That pays
+# from so many rows on.
+MANY_ROWS = 512
 
 
 def times_row(weight: torch.Tensor, x: torch.Tensor, rows: int = ROWS_AT_ONCE) -> torch.Tensor:
@@ -51,15 +58,22 @@ class RowLinear(nn.Module):
     """
 
     def __init__(
-        self, weight: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None
+        self,
+        weight: torch.Tensor,
+        scale: torch.Tensor | None,
+        bias: torch.Tensor | None,
+        widen: bool = False,
     ) -> None:
         super().__init__()
         self.weight, self.scale, self.bias = weight, scale, bias  # [out, in], [out], [out]
+        self.widen = widen  # whether many rows are multiplied in float32
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return [..., in] times the weights: [..., out]."""
         if x.numel() == x.shape[-1] and torch.compiler.is_compiling():
             y = times_row(self.weight, x.flatten().float()).view(*x.shape[:-1], -1)  # [..., out]
+        elif self.scale is None and self.widen and x.shape[:-1].numel() >= MANY_ROWS:
+            y = linear(x.float(), self.weight.float())  # the same weights: no number is rounded
         elif self.scale is None:  # as in prefill: what the library does
             return linear(x, self.weight, self.bias)
         else:  # 8-bit integers over 128 are exact in any format, and sums of them are not too large
@@ -89,15 +103,29 @@ def with_row_kernels(model: PreTrainedModel, int8: bool = False) -> PreTrainedMo
     """
     if int8:
         check_all_linear(model)
+    widen = not int8 and float32_is_faster(model)
     keep = {id(parameter): parameter for parameter in model.parameters()}
     twin = copy.deepcopy(model, memo=keep)  # what the memo holds is not copied
     for name, module in list(twin.named_modules()):
         if type(module) is nn.Linear:
             weight, scale = in_int8(module.weight) if int8 else (module.weight, None)
-            rows = RowLinear(weight, scale, module.bias)
+            rows = RowLinear(weight, scale, module.bias, widen)
             parent, _, child = name.rpartition(".")
             setattr(twin.get_submodule(parent), child, rows)
     return twin
+
+
+def float32_is_faster(model: PreTrainedModel) -> bool:
+    """Return whether many rows times a 16-bit matrix of this CPU go faster by way of float32."""
+    matrix = next((one for one in model.modules() if type(one) is nn.Linear), None)
+    if matrix is None or model.device.type != "cpu" or matrix.weight.dtype == torch.float32:
+        return False
+    clock = device_clock(model.device)
+    x = matrix.weight.new_ones(MANY_ROWS, matrix.in_features)
+    with torch.inference_mode():
+        usual = best_seconds(lambda: linear(x, matrix.weight), clock)
+        wide = best_seconds(lambda: linear(x.float(), matrix.weight.float()).to(x.dtype), clock)
+    return wide < usual
 
 
 def check_all_linear(model: PreTrainedModel) -> None:

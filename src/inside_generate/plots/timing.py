@@ -126,7 +126,7 @@ def plot_times_by_rows(
     _two_times(ax, (rows, ttft_s), (rows, tpot_s))
     ax.set_xlabel("rows in the batch")
     ax.set_xticks(list(rows))
-    ax.set_title("More rows: everybody waits longer")
+    ax.set_title("What each row of a batch waits for")
     return ax
 
 
