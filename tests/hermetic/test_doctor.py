@@ -137,7 +137,9 @@ def test_it_speaks_where_a_package_is_broken(tmp_path, package):
         "PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)]),
         "PIP_CONFIG_FILE": os.devnull,
         "HF_HUB_OFFLINE": "1",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
+    del environment["INSIDE_GENERATE_HOME"]  # with it nobody asks for platformdirs
     done = subprocess.run(
         [sys.executable, "-m", "inside_generate", "doctor"],
         env=environment,

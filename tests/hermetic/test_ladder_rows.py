@@ -156,3 +156,38 @@ def test_a_model_with_matrices_of_another_kind_is_not_called_rounded():
     with pytest.raises(ValueError, match=r"attn\.c_attn holds weights in a Conv1D"):
         with_row_kernels(model, int8=True)
     with_row_kernels(model)  # the others stay what they were
+
+
+@pytest.mark.parametrize(
+    ("widen", "rows_in", "wide"), [(True, 3, True), (True, 2, False), (False, 3, False)]
+)
+def test_many_rows_of_16_bits_are_multiplied_in_float32_where_that_was_faster(
+    monkeypatch, widen, rows_in, wide
+):
+    monkeypatch.setattr(rows, "MANY_ROWS", 3)
+    seen = []
+    genuine = rows.linear
+    monkeypatch.setattr(rows, "linear", lambda x, *rest: seen.append(x.dtype) or genuine(x, *rest))
+    weight, bias = random(8, 16, dtype=torch.bfloat16), random(8, dtype=torch.bfloat16, seed=1)
+    x = random(1, rows_in, 16, dtype=torch.bfloat16, seed=2)
+    found = RowLinear(weight, None, bias, widen)(x)
+    assert seen == [torch.float32 if wide else torch.bfloat16]
+    assert found.dtype == torch.bfloat16
+    exact = x.float() @ weight.float().T + bias.float()
+    torch.testing.assert_close(found.float(), exact, atol=0.05, rtol=0.01)
+
+
+@pytest.mark.parametrize(("usual_s", "wide_s", "faster"), [(2.0, 1.0, True), (1.0, 2.0, False)])
+def test_whether_float32_is_faster_is_measured(monkeypatch, usual_s, wide_s, faster):
+    times = iter([usual_s, wide_s])
+    monkeypatch.setattr(rows, "best_seconds", lambda run, clock: run() is None or next(times))
+    assert rows.float32_is_faster(tiny_model().to(torch.bfloat16)) is faster
+    assert rows.float32_is_faster(tiny_model()) is False  # float32 already: nothing to widen
+
+
+def test_only_the_exact_twin_is_widened(monkeypatch):
+    monkeypatch.setattr(rows, "float32_is_faster", lambda model: True)
+    for int8 in (False, True):
+        twin = with_row_kernels(tiny_model(), int8=int8)
+        layers = [module for module in twin.modules() if isinstance(module, RowLinear)]
+        assert {layer.widen for layer in layers} == {not int8}

@@ -1,7 +1,7 @@
 """The ladder: one model's decode step, rung by rung faster, each held against the one below it.
 
 ``rows`` has the matrix-times-one-row kernel, ``compiling`` makes one program of a step, ``rungs``
-are the loops themselves, ``agreement`` says whether a rung is exact, ``engine_rungs`` lets other
+are the loops themselves, ``agreement`` says whether a rung is exact, ``contestants`` lets other
 engines take part. ``bench`` times them.
 """
 

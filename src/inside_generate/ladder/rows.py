@@ -2,8 +2,8 @@
 
 Each decode step multiplies every weight matrix with one row of numbers. The library calls a
 routine for products of two matrices, which is made for many rows. What counts for one row is how
-fast the weights come out of memory, so here they are read once, in the order in which they lie
-there. Run uncompiled this is slow: it then makes a tensor as large as the weights at each step.
+fast the weights come out of memory, so here each is read once, and nothing as large as they are
+is made. Run uncompiled this is slow: it then makes a tensor as large as the weights at each step.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from inside_generate.ceilings import best_seconds
 from inside_generate.timing import device_clock
 
-# Rows of the matrix that one loop reads side by side. A processor fetches ahead along each of
-# them, so four keep more of the memory busy than one. Measured in chapter 18; more brought nothing.
+# Rows of the matrix that one loop reads side by side: four keep more of the memory busy than one,
+# as chapter 18 measures.
 ROWS_AT_ONCE = 4
 
 # Inductor adds longer sums up with a more exact helper, which costs time (torch 2.13). Sums in

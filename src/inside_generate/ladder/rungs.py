@@ -159,7 +159,7 @@ class Compiled(Static):
 
     name: ClassVar[str] = "compiled"
     why: ClassVar[str] = (
-        "one program without Python between its kernels; each weight is read once, in order"
+        "one program without Python between its kernels, and products made for a single row"
     )
 
     def __init__(self, model: PreTrainedModel, slots: int) -> None:

@@ -38,8 +38,16 @@ def plot_ladder(
         else:
             ax.barh(place, value, height=0.6, color="none", edgecolor=WEIGHTS, hatch="///")
         note = f"{value:.3g} ms" if exact[name] else f"{value:.3g} ms, not exact"
-        ax.annotate(note, (value, place), (4, 0), textcoords=POINTS, va="center", fontsize=9)
-    ax.axvline(floor_ms, color=INK, linestyle="--", linewidth=1)
+        ax.annotate(
+            note,
+            (value, place),
+            (4, 0),
+            textcoords=POINTS,
+            va="center",
+            fontsize=9,
+            bbox={"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5},
+        )
+    ax.axvline(floor_ms, color=INK, linestyle="--", linewidth=1, zorder=2)
     note = f"bytes at the ceiling: {floor_ms:.3g} ms"
     ax.annotate(note, (floor_ms, len(names) - 0.4), (4, 0), textcoords=POINTS, fontsize=9)
     ax.set(xlabel="milliseconds a token")
@@ -86,5 +94,5 @@ def plot_shares(
     ax.set(xlabel="share of the machine's memory ceiling")
     ax.grid(axis="y", linestyle=":", linewidth=0.6)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize=9, frameon=False)
-    ax.set_title("How near each rung comes to what memory gives")
+    ax.set_title("How near each rung comes to the ceiling")
     return ax
