@@ -53,6 +53,7 @@ def surroundings(root: Path, model: Path, place: str) -> dict[str, Any]:
     """
     files = sorted(path for path in model.rglob("*") if path.is_file())
     sources = sorted(path for path in (root / "src").rglob("*") if is_source(path))
+    sources += sorted((root / "book/results").glob("*.json"))  # chapter 18 shows them
     return {
         "python": sys.version,
         "machine": platform.machine(),

@@ -52,6 +52,13 @@ def test_a_new_file_in_the_package_gives_another_key_and_what_python_leaves_does
     assert key(book) != before
 
 
+def test_a_result_recorded_elsewhere_gives_another_key(book):
+    before = key(book)
+    (book / "book/results").mkdir(parents=True)
+    (book / "book/results/a-machine.json").write_text("{}")
+    assert key(book) != before
+
+
 def test_another_device_or_dtype_gives_another_key(book):
     assert (
         key(book, "bfloat16 on cpu") != key(book, "float32 on cpu") != key(book, "float32 on cuda")
