@@ -475,7 +475,14 @@ def test_parts_run_in_one_order_however_they_are_named():
 
 @pytest.mark.parametrize("python", ["", "/opt/python9"])
 def test_make_runs_the_check_with_the_python_that_is_named_and_sets_nothing_up(python):
-    command = ["make", "-n", "--no-print-directory", "gpu-check", f"PYTHON={python}", "GPU_ARGS=--device cpu"]
+    command = [
+        "make",
+        "-n",
+        "--no-print-directory",
+        "gpu-check",
+        f"PYTHON={python}",
+        "GPU_ARGS=--device cpu",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     (line,) = done.stdout.splitlines()
     assert line.endswith(" book/gpu_check.py --device cpu")
