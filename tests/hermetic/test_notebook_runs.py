@@ -54,7 +54,7 @@ def test_a_new_file_in_the_package_gives_another_key_and_what_python_leaves_does
 
 def test_a_result_recorded_elsewhere_gives_another_key(book):
     before = key(book)
-    (book / "book/results").mkdir(parents=True)
+    (book / "book/results").mkdir(parents=True, exist_ok=True)
     (book / "book/results/a-machine.json").write_text("{}")
     assert key(book) != before
 
