@@ -26,8 +26,13 @@ class UnavailableError(InsideGenerateError):
 
 def in_a_line(error: Exception) -> str:
     """Return another library's message without its line breaks, and not all of a long one."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text.rstrip(".") if len(text) < 300 else f"{text[:300]}…"
+    return (shortened(str(error)) or type(error).__name__).rstrip(".")
+
+
+def shortened(text: str) -> str:
+    """Return another program's words in one line, and not all of many."""
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else f"{line[:300]}…"
 
 
 def shown(value: object) -> str:

@@ -12,7 +12,6 @@ from inside_generate.beyond.capacity import (
     capacity,
     requests_in_flight,
     rows_in_memory,
-    shared_out,
     step_times,
 )
 from inside_generate.flops import decode_flops
@@ -73,10 +72,7 @@ def test_the_references_cache_for_a_window_of_32k_is_384_mib():
     assert rows_in_memory(reference_config(), 32768, Machine(room, 1, 1, spare=0.0)) == 5
 
 
-def test_devices_add_up_and_arrivals_times_seconds_are_in_flight():
-    two = shared_out(ROOMY, 2)
-    assert (two.memory_bytes, two.bytes_per_s) == (2 * ROOMY.memory_bytes, 2e9)
-    assert (two.flop_per_s, two.spare) == (2e12, 0.0)
+def test_arrivals_times_seconds_are_in_flight():
     assert requests_in_flight(2.5, 8.0) == 20.0
 
 
@@ -89,7 +85,6 @@ def test_devices_add_up_and_arrivals_times_seconds_are_in_flight():
         lambda: step_times(CONFIG, 64, 0, ROOMY),
         lambda: step_times(CONFIG, 64, 1, Machine(1e9, math.nan, 1)),
         lambda: capacity(CONFIG, 64, ROOMY, 0.0),
-        lambda: shared_out(ROOMY, 0),
         lambda: requests_in_flight(-1, 1),
     ],
 )

@@ -139,7 +139,7 @@ def test_an_error_that_is_not_the_compilers_is_not_taken_for_one(model, monkeypa
             "`python -m inside_generate doctor`",
         ),
         ("\n  first  line\nsecond", "first line"),
-        ("x" * 1000, "x" * 300),
+        ("x" * 1000, "x" * 300 + "…"),
         ("", "SimpleError"),
     ],
 )

@@ -191,3 +191,11 @@ def test_only_the_exact_twin_is_widened(monkeypatch):
         twin = with_row_kernels(tiny_model(), int8=int8)
         layers = [module for module in twin.modules() if isinstance(module, RowLinear)]
         assert {layer.widen for layer in layers} == {not int8}
+
+
+def test_a_twin_does_not_pass_for_a_loaded_model_and_the_model_keeps_its_name():
+    model = tiny_model()
+    model.name_or_path = model.config.name_or_path = "somewhere"
+    twin = with_row_kernels(model)
+    assert (twin.name_or_path, twin.config.name_or_path) == ("", "")
+    assert (model.name_or_path, model.config.name_or_path) == ("somewhere", "somewhere")

@@ -7,7 +7,7 @@ to be computed, at the rate of a large matrix product. A real engine stays above
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from transformers import PretrainedConfig
@@ -86,17 +86,6 @@ def capacity(
     rows, limit = min((fit, "memory"), (in_time, "time"))
     bound, step_s = _longest(times, max(rows, 1))
     return Capacity(rows, limit, step_s, bound, rows / step_s)
-
-
-def shared_out(machine: Machine, devices: int) -> Machine:
-    """Return what ``devices`` such machines are together, if passing numbers on cost nothing."""
-    check_sizes(1, devices=devices)
-    return replace(
-        machine,
-        memory_bytes=machine.memory_bytes * devices,
-        bytes_per_s=machine.bytes_per_s * devices,
-        flop_per_s=machine.flop_per_s * devices,
-    )
 
 
 def requests_in_flight(requests_per_s: float, seconds_each: float) -> float:

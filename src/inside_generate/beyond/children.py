@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from inside_generate.errors import InsideGenerateError, shown
+from inside_generate.errors import InsideGenerateError, shortened, shown
 
 PATIENCE_S = 5.0  # for a program that was asked to end; then it is ended
 POLL_S = 0.05
@@ -87,18 +87,12 @@ def last_words(log: Path) -> str:
     lines = [" ".join(line.split()) for line in text.replace("\r", "\n").splitlines()]
     lines = [line for line in lines if line and not line.startswith(NOISE)]
     errors = [line for line in lines if "error" in line.lower()]
-    return shorten((errors or lines or ["it said nothing"])[-1])
+    return shortened((errors or lines or ["it said nothing"])[-1])
 
 
 def said(log: Path) -> str:
     """Return the last thing that a program said, as the end of a message."""
     return f"the last that it said: {last_words(log)}"
-
-
-def shorten(text: str) -> str:
-    """Return another program's words on one line, and not all of many."""
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else f"{line[:300]}…"
 
 
 def check_seconds(name: str, value: float) -> None:

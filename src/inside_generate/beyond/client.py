@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from inside_generate.beyond.children import check_seconds, shorten
+from inside_generate.beyond.children import check_seconds
 from inside_generate.beyond.events import events
 from inside_generate.chat import Messages, as_messages
-from inside_generate.errors import InsideGenerateError, in_a_line, shown
+from inside_generate.errors import InsideGenerateError, in_a_line, shortened, shown
 from inside_generate.guards import check_sizes
 
 Clock = Callable[[], float]
@@ -221,4 +221,4 @@ def _reason(found: Any) -> str:
     for name in ("error", "message", "detail"):
         if isinstance(found, Mapping) and name in found:
             found = found[name]
-    return shorten(str(found)) or "no reason given"
+    return shortened(str(found)) or "no reason given"

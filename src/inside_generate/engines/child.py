@@ -19,7 +19,7 @@ from typing import IO, Any
 import psutil
 
 from inside_generate.engines.errors import EngineError
-from inside_generate.errors import shown
+from inside_generate.errors import shortened, shown
 
 LONGEST_LINE = 1 << 24  # bytes; a child that has lost its mind shall not fill the memory
 EXIT_S = 10.0  # a child that was told to end may take so long to clear up
@@ -116,8 +116,8 @@ class Child:
 
     def _last_words(self) -> str:
         lines = self.stderr.read_text(encoding="utf-8", errors="replace").split("\n")
-        lines = [" ".join(line.split()) for line in lines if line.strip()]
-        return f"; its last line: {lines[-1][:300]}" if lines else ""
+        lines = [line for line in lines if line.strip()]
+        return f"; its last line: {shortened(lines[-1])}" if lines else ""
 
     def _read(self) -> None:
         stdout: IO[bytes] | None = self.process.stdout
@@ -141,6 +141,5 @@ def _content(name: str, line: bytes) -> dict[str, Any]:
         content: dict[str, Any] = reply["ok"]
         return content
     if isinstance(reply, dict) and isinstance(reply.get("error"), str):
-        text = " ".join(reply["error"].split())
-        raise _Refused(text if len(text) < 300 else f"{text[:300]}…")
+        raise _Refused(shortened(reply["error"]))
     raise EngineError(f"{name} wrote what is no answer: {shown(line)}")

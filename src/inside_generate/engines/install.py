@@ -16,11 +16,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from inside_generate.engines.errors import EngineError
 from inside_generate.engines.kinds import KINDS, Kind, find_kind, install_command
 from inside_generate.home import home
+from inside_generate.locks import one_at_a_time
 
 MARKER = "inside_generate_engine.json"
 COMPILERS = ("c++", "g++", "clang++")
@@ -73,7 +72,8 @@ def listing() -> list[str]:
 def install(name: str, say: Say = lambda _: None) -> Path:
     """Make the environment of an engine unless it is there; each step is told to ``say``."""
     kind = find_kind(name)
-    with _disk_errors_in_a_line(name), _one_at_a_time(name, say):
+    busy = f"{name}: another installation is at work; waiting for it"
+    with _disk_errors_in_a_line(name), one_at_a_time(f"engine-{name}", busy, say):
         if package := installed_package(name):
             say(f"{name} is installed: {package}")
             return engine_directory(name)
@@ -149,23 +149,6 @@ def _remove(folder: Path) -> None:
         folder.unlink()
     elif folder.exists():
         shutil.rmtree(folder)
-
-
-@contextlib.contextmanager
-def _one_at_a_time(name: str, say: Say) -> Iterator[None]:
-    """Let one process make an environment; a second one waits. A dead process holds no lock."""
-    path = home() / "locks" / f"engine-{name}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        say(f"{name}: another installation is at work; waiting for it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextlib.contextmanager

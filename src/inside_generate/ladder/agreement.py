@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from inside_generate import timing
 from inside_generate.disagreement import difference
 from inside_generate.guards import check_sizes
 from inside_generate.ladder.rungs import Inputs, Rung
@@ -30,14 +31,15 @@ class FreeRun:
     @property
     def ttft_s(self) -> float:
         """Seconds to the first token."""
-        return self.seconds[0]
+        return timing.ttft_s(self.seconds)
 
     @property
     def tpot_s(self) -> float:
         """Mean seconds of a token after the first; of a single token there is none."""
-        if len(self.seconds) < 2:
+        tpot = timing.tpot_s(self.seconds)
+        if tpot is None:
             raise ValueError("a time per output token needs at least 2 tokens")
-        return sum(self.seconds[1:]) / (len(self.seconds) - 1)
+        return tpot
 
 
 @dataclass(frozen=True)

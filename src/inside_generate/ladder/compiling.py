@@ -15,6 +15,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from inside_generate.errors import shortened
+
 Step = Callable[..., torch.Tensor]
 
 
@@ -68,8 +70,8 @@ def gist(error: Exception) -> str:
     if type(error).__name__ == "FailOnRecompileLimitHit":
         return "it would have to be compiled again, for the next token"
     cause = getattr(error, "inner_exception", error)
-    lines = [" ".join(line.split()) for line in str(cause).splitlines() if line.strip()]
+    lines = [shortened(line) for line in str(cause).splitlines() if line.strip()]
     telling = [line for line in lines if " error: " in line] or lines
-    line = telling[0][:300] if telling else type(cause).__name__
+    line = telling[0] if telling else type(cause).__name__
     is_missing = any(word in line for word in ("ompiler", ".h: No such file"))
     return f"{line}; type `python -m inside_generate doctor`" if is_missing else line

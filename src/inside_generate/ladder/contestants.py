@@ -24,7 +24,9 @@ from inside_generate.ladder.rungs import (
 from inside_generate.step_bytes import step_bytes
 from inside_generate.timing import Clock
 
-OURS = ("no_cache", "dynamic", "static", "compiled", "int8")
+GROWING: dict[str, type[NoCache | Dynamic]] = {kind.name: kind for kind in (NoCache, Dynamic)}
+FIXED: dict[str, type[Static]] = {kind.name: kind for kind in (Static, Compiled, Int8)}
+OURS = (*GROWING, *FIXED)
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,7 @@ class Contestant:
 
 def make_rung(name: str, model: PreTrainedModel, slots: int) -> Rung:
     """Return one of our rungs, for prompts and answers of ``slots`` tokens together."""
-    makers: dict[str, Callable[[], Rung]] = {
-        "no_cache": lambda: NoCache(model),
-        "dynamic": lambda: Dynamic(model),
-        "static": lambda: Static(model, slots),
-        "compiled": lambda: Compiled(model, slots),
-        "int8": lambda: Int8(model, slots),
-    }
-    return makers[name]()
+    return FIXED[name](model, slots) if name in FIXED else GROWING[name](model)
 
 
 def of_rung(rung: Rung, context: int, clock: Clock) -> Contestant:

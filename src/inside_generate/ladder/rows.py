@@ -106,6 +106,7 @@ def with_row_kernels(model: PreTrainedModel, int8: bool = False) -> PreTrainedMo
     widen = not int8 and float32_is_faster(model)
     keep = {id(parameter): parameter for parameter in model.parameters()}
     twin = copy.deepcopy(model, memo=keep)  # what the memo holds is not copied
+    twin.name_or_path = twin.config.name_or_path = ""  # it was not loaded from anywhere
     for name, module in list(twin.named_modules()):
         if type(module) is nn.Linear:
             weight, scale = in_int8(module.weight) if int8 else (module.weight, None)

@@ -138,16 +138,15 @@ class Static:
         with torch.inference_mode():
             self.cache.reset()
             self.taken_in = ids.shape[1]
-            self.position = torch.full((1, 1), self.taken_in - 1, device=ids.device)
             return prefill(self.model, inputs, cache=self.cache).logits
 
     def step(self, token_ids: torch.Tensor) -> torch.Tensor:
         """Take in one token."""
         check_room(self.taken_in + 1, self.slots)
-        self.taken_in += 1
         with torch.inference_mode():
-            self.position = self.position + 1
-            return self.run(self.model, token_ids, self.position, self.cache)
+            position = torch.full_like(token_ids, self.taken_in)  # they count from 0
+            self.taken_in += 1
+            return self.run(self.model, token_ids, position, self.cache)
 
     def positions_read(self, context: int) -> int:  # noqa: ARG002 - the same for every context
         """Return all places: the empty ones are read too, and hidden by the mask."""

@@ -109,7 +109,7 @@ def test_a_home_that_cannot_be_written_is_said(the_hub, monkeypatch, tmp_path):
 
 def test_a_home_that_cannot_be_written_but_has_a_model_is_enough(the_index, monkeypatch):
     directory = fetch(SMALL)
-    monkeypatch.setattr(fetching, "FileLock", _read_only)
+    monkeypatch.setattr("inside_generate.locks.FileLock", _read_only)
     assert fetch(SMALL) == directory
 
 
