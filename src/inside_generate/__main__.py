@@ -221,8 +221,10 @@ def parser() -> argparse.ArgumentParser:
 
     bench = add("bench", bench_command)
     add_model_options(bench)
-    bench.add_argument("--new-tokens", type=whole_number(2), default=32, metavar="N")
-    bench.add_argument("--rounds", type=whole_number(1), default=7, metavar="N")
+    bench.add_argument(
+        "--new-tokens", type=whole_number(2), default=32, metavar="N", help="default 32"
+    )
+    bench.add_argument("--rounds", type=whole_number(1), default=7, metavar="N", help="default 7")
     bench.add_argument("--rungs", nargs="+", metavar="NAME", help="these only, and dynamic")
     bench.add_argument("--output", metavar="FILE", help="save the JSON object here as well")
 
