@@ -22,7 +22,7 @@ OK, INFO, WARN, FAIL = "ok", "info", "warn", "fail"
 OLDEST_PYTHON = (3, 11)
 DISTRIBUTION = "inside-generate"
 VARIABLES = tuple(
-    f"INSIDE_GENERATE_{name}" for name in ("HOME", "MODEL", "DEVICE", "DTYPE", "NO_SKIPS")
+    f"INSIDE_GENERATE_{name}" for name in ("HOME", "MODEL", "DEVICE", "DTYPE", "SERVER", "NO_SKIPS")
 )
 
 
@@ -35,6 +35,7 @@ class Check:
     finding: str
     remedy: str | None = None  # what to type
     short: str | None = None  # what the verdict says of it
+    missing: str | None = None  # something optional that is not here, by name
 
 
 def python(version: tuple[int, ...] = sys.version_info[:3]) -> Check:

@@ -7,6 +7,7 @@ What it knows: where a system tells these things. What it leaves to others: whic
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import sys
 import sysconfig
@@ -35,6 +36,13 @@ TOOLS = {
 }
 
 
+def system() -> Check:
+    """Which system is this, and how large is the machine?"""
+    name = f"{platform.system()} {platform.machine()}"
+    finding = f"{platform.system()} {platform.release()} ({platform.machine()})"
+    return Check("machine", OK, f"{finding}, {os.cpu_count()} logical processors", None, name)
+
+
 def device() -> list[Check]:
     """Which processor would run the model, and is there a GPU that torch cannot see?"""
     import torch
@@ -51,7 +59,8 @@ def device() -> list[Check]:
         free, total = torch.cuda.mem_get_info(chosen)
         memory = f"{free / GIB:.1f} of {total / GIB:.1f} GiB of its memory free"
         return [Check("device", OK, f"{name}, {memory}", None, name)]
-    name = f"{chosen.type} ({devices.cpu_name()}, {torch.get_num_threads()} threads)"
+    threads = torch.get_num_threads()
+    name = f"{chosen.type} ({devices.cpu_name()}, {threads} thread{'s' * (threads > 1)})"
     checks = [Check("device", OK, name, None, name)]
     if unseen := devices.gpu_torch_cannot_see():
         checks.append(Check("GPU", WARN, unseen))
@@ -61,18 +70,22 @@ def device() -> list[Check]:
     return checks
 
 
-def memory(free: int | None, weights_bytes: int | None) -> Check:
-    """Is there room for the weights, as they lie in memory, and for what comes beside them?"""
+def memory(free: int | None, weights_bytes: int | None, most_bytes: int = 0) -> Check:
+    """Is there room for the weights, as they lie in memory, and for what comes beside them?
+
+    ``most_bytes`` is what the weights take in a lesson that asks for a larger number format.
+    """
     if free is None:
         return Check("memory", INFO, "this system does not tell how much is free")
     finding = f"{free / GIB:.1f} GiB free"
     if weights_bytes is None:
         return Check("memory", OK, finding)
-    needed = weights_bytes + BESIDE_WEIGHTS
+    needed = max(weights_bytes, most_bytes) + BESIDE_WEIGHTS
     finding += f", about {needed / GIB:.1f} GiB needed"
     if free >= needed:
         return Check("memory", OK, finding)
-    return Check("memory", WARN, f"{finding}: close other programs, or take a smaller model")
+    state = WARN if free >= weights_bytes else FAIL
+    return Check("memory", state, f"{finding}: close other programs, or take a smaller model")
 
 
 def gpu_free_bytes(name: str) -> int:
@@ -147,9 +160,8 @@ def tools() -> list[Check]:
     for name, (purpose, _, debian, macos) in TOOLS.items():
         if name not in found:
             remedy = {"linux": debian, "darwin": macos}.get(sys.platform)
-            checks.append(
-                Check("programs", INFO, f"{name} is missing; it is for {purpose}", remedy)
-            )
+            finding = f"{name} is missing; it is for {purpose}"
+            checks.append(Check("programs", INFO, finding, remedy, None, name))
     return [*checks, *headers(Path(sysconfig.get_path("include")))]
 
 
@@ -160,7 +172,7 @@ def headers(folder: Path) -> list[Check]:
     package = f"sudo apt install python{sys.version_info.major}.{sys.version_info.minor}-dev"
     remedy = package if sys.platform == "linux" else None
     finding = f"Python's headers are missing; they are for {COMPILED}"
-    return [Check("programs", INFO, finding, remedy)]
+    return [Check("programs", INFO, finding, remedy, None, "Python's headers")]
 
 
 def _has(name: str) -> bool:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from inside_generate.doctor.checkup import FAIL, OK, WARN, Check, setting
+from inside_generate.doctor.checkup import FAIL, INFO, OK, WARN, Check, setting
 
 PIP_SECONDS = 3
 WHOLE_PIP_SECONDS = 8  # starting pip, looking up the index's address, asking it
@@ -151,7 +151,7 @@ def network(hub_trouble: str | None, index_trouble: str | None, model_is_there: 
         return Check("network", OK, "the model hub and the package index answer")
     trouble = "; ".join(filter(None, (hub_trouble, index_trouble)))
     if model_is_there:
-        return Check("network", WARN, f"{trouble} (not needed: a model is on disk)")
+        return Check("network", INFO, f"not needed, as a model is on disk: {trouble}")
     if hub_trouble and index_trouble:
         return Check("network", FAIL, f"{trouble}: no model can be fetched")
     return Check("network", WARN, f"{trouble}: another model than usual may be fetched")

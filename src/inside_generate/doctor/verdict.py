@@ -1,7 +1,7 @@
 """Does everything that the course needs work here, and what is to be typed for what does not?
 
 One screen, and a last line that a participant can send to the teacher of a workshop. What it leaves
-to others: the examinations (``checkup``, ``machine``, ``models``).
+to others: the examinations (``checkup``, ``machine``, ``models``, ``notebooks``).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from inside_generate.doctor import checkup, machine, models
-from inside_generate.doctor.checkup import FAIL, WARN, Check
+from inside_generate.doctor import checkup, machine, models, notebooks
+from inside_generate.doctor.checkup import FAIL, OK, WARN, Check
 
-NEEDED = ("Python", "packages", "libraries", "home", "device", "dtype", "model")
-WIDTH = 100
+NEEDED = ("Python", "packages", "libraries", "notebooks", "home", "device", "dtype", "model")
+WIDTH = 80
 INDENT = " " * 17
 
 __all__ = ["Check", "examine", "format_checks", "run", "verdict"]
@@ -30,11 +30,13 @@ def run(say: Callable[[str], None]) -> int:
 
 
 def examine() -> list[Check]:
-    """Return what was found. The network is asked while torch is being imported."""
+    """Return what was found. Network and kernel are asked while torch is being imported."""
     with ThreadPoolExecutor() as pool:
         hub = pool.submit(_trouble, models.hub)
         index = pool.submit(_trouble, models.package_index)
+        kernel = pool.submit(_guarded, "notebooks", notebooks.kernel)
         checks = [
+            *_guarded("machine", machine.system),
             *_guarded("Python", checkup.python),
             *_guarded("variables", checkup.variables),
             *_guarded("packages", checkup.packages),
@@ -45,7 +47,7 @@ def examine() -> list[Check]:
         if FAIL not in (checks[-1].state, storage[0].state):  # else each would fail for that reason
             checks += _run_time(directory)
         troubles = hub.result(), index.result()
-        checks += storage
+        checks += [*kernel.result(), *storage]
         checks += _guarded("network", models.network, *troubles, directory is not None)
     return [*checks, *_guarded("programs", machine.tools)]
 
@@ -69,7 +71,7 @@ def format_checks(checks: Iterable[Check]) -> str:
 
 
 def verdict(checks: Iterable[Check]) -> str:
-    """Return one line that begins with "ready" or "not ready"."""
+    """Return one line: "ready: …", "ready without …" (what is optional), or "not ready: …"."""
     checks = list(checks)
     failed = [check for check in checks if check.state == FAIL]
     if failed:
@@ -77,9 +79,11 @@ def verdict(checks: Iterable[Check]) -> str:
         remedy = next((check.remedy for check in failed if check.remedy), None)
         return f"not ready: {names}" + (f"; begin with: {remedy}" if remedy else "")
     said = {check.name: check.short for check in checks if check.short}
+    missing = ", ".join(check.missing for check in checks if check.missing)
     line = (
-        f"ready: {said.get('model')} on {said.get('device')} in {said.get('dtype')}; "
-        f"Python {said.get('Python')}, {said.get('libraries')}"
+        f"ready{' without ' * bool(missing)}{missing}: "
+        f"{said.get('model')} on {said.get('device')} in {said.get('dtype')}; "
+        f"{said.get('machine')}, Python {said.get('Python')}, {said.get('libraries')}"
     )
     warned = ", ".join(dict.fromkeys(check.name for check in checks if check.state == WARN))
     return line + (f"; look at: {warned}" if warned else "")
@@ -103,7 +107,10 @@ def _memory(directory: Path | None, checks: list[Check]) -> Check:
     )
     if directory is None or "dtype" not in short:
         return machine.memory(free, None)
-    return machine.memory(free, models.weights_bytes(directory, short["dtype"]))
+    usual, in_32_bits = (
+        models.weights_bytes(directory, dtype) for dtype in (short["dtype"], "float32")
+    )
+    return machine.memory(free, usual, in_32_bits)
 
 
 def _storage(directory: Path | None) -> list[Check]:
@@ -117,10 +124,9 @@ def _storage(directory: Path | None) -> list[Check]:
         remedy = checkup.setting("INSIDE_GENERATE_HOME", "/a/folder/of/yours")
         return [Check("home", FAIL, str(error), remedy)]
     needed = 0 if directory else models.bytes_to_fetch()
-    return [
-        machine.writable(folder, directory is not None),
-        machine.disk(folder, needed),
-    ]
+    written = machine.writable(folder, directory is not None)
+    room = machine.disk(folder, needed)
+    return [room] if written.state == OK else [written, room]
 
 
 def _trouble(ask: Callable[[], str | None]) -> str | None:
