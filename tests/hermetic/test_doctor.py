@@ -93,7 +93,7 @@ def test_the_whole_fits_on_one_screen_of_24_rows_and_80_columns(machine):
     machine.setattr(device, "choose_dtype", lambda *_: (torch.float32, "measured here. " * 10))
     _, text = said()
     *findings, _, last = text.splitlines()
-    usual = [line.replace(str(home()), "/home/reader/.cache/inside-generate") for line in findings]
+    usual = [line.replace(str(home()), "/home/me/.cache/course") for line in findings]
     assert max(map(len, usual)) <= 80
     rows = len(findings) + 1 + -(-len(last) // 80)  # the verdict is one line: a terminal wraps it
     assert rows <= 24
