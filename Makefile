@@ -59,6 +59,7 @@ test: $(VENV)/.test
 	@$(PY) book/build.py
 	@$(PYTEST) tests/book
 
+test-all: export TEST_ALL := yes
 test-all: clean check test
 
 check: $(VENV)/.test
