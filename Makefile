@@ -21,6 +21,8 @@ STAND_INS := qwen2.5-coder-0.5b-instruct smollm2-135m-instruct
 LESSON := notebooks/00_the_whole_path.ipynb
 
 export INSIDE_GENERATE_MODEL := $(MODEL)
+# Set for the tests that only `make test-all` runs.
+export TEST_ALL := $(filter test-all,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
 .PHONY: help book test test-all check mutants gpu-check lab clean clean-all
@@ -59,7 +61,6 @@ test: $(VENV)/.test
 	@$(PY) book/build.py
 	@$(PYTEST) tests/book
 
-test-all: export TEST_ALL := yes
 test-all: clean check test
 
 check: $(VENV)/.test
