@@ -54,6 +54,15 @@ TABLE = {
         "token 1 comes out",
     ),
     (whole_path.check_forward_passes, "prefill a token"): (lambda t: (t, t - 1), "whole prompt"),
+    (whole_path.check_forward_passes, "one number"): (lambda t: t, "as a pair"),
+    (whole_path.check_should_stop, "both at once"): (
+        lambda ids, eos, limit: ids[-1] in eos and len(ids) >= limit,
+        "`or`, not `and`",
+    ),
+    (whole_path.check_should_stop, "equal to the set"): (
+        lambda ids, eos, limit: ids[-1] == eos,
+        "is `in` it",
+    ),
     (whole_path.check_should_stop, "right"): (
         lambda ids, eos, limit: ids[-1] in eos or len(ids) >= limit,
         RIGHT,

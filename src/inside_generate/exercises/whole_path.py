@@ -33,6 +33,7 @@ def check_forward_passes(function: Any) -> str:
             "prefill reads the whole prompt in one forward, however long it is": (
                 lambda tokens: (tokens, tokens - 1)
             ),
+            "return both counts, as a pair: (prefill, decode)": (lambda tokens: tokens),
         },
     )
 
@@ -57,6 +58,12 @@ def check_should_stop(function: Any) -> str:
             "tokens that may exist": (lambda ids, eos, _: ids[-1] in eos),
             "EOS is missing: the loop would go on after the model has ended its turn": (
                 lambda ids, _, limit: len(ids) >= limit
+            ),
+            "each of the two reasons is enough alone: `or`, not `and`": (
+                lambda ids, eos, limit: ids[-1] in eos and len(ids) >= limit
+            ),
+            "the EOS ids are a set: ask whether the last id is `in` it": (
+                lambda ids, eos, _: ids[-1] == eos
             ),
         },
     )
