@@ -48,6 +48,7 @@ def check_should_stop(function: Any) -> str:
         ((7, 5), eos, 4): False,
         ((5, 5, 5), eos, 4): False,
         ((5, 5, 5, 5), eos, 4): True,
+        ((5, 5, 5, 9), eos, 4): True,
         ((5, 5, 5, 5), frozenset(), 4): True,
     }
     return check_table(
