@@ -192,13 +192,14 @@ def test_the_numbers_of_the_notes_follow_from_the_references_config():
 def test_the_mail_asks_for_what_the_readme_says_is_needed():
     (mail,) = re.findall(r"```text\n(.*?)```", GUIDE.read_text("utf-8"), flags=re.DOTALL)
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    assert "Python 3.11 or later, about 4 GB of free disk, and 6 GiB of memory" in mail
+    needs = "Python 3.11 or later, about 4 GB of free disk, and 6 GiB of memory"
+    assert needs in " ".join(mail.split())
     assert "Python 3.11 or later" in readme
     assert "about 4 GB of disk, and 6 GiB of memory" in readme
     for line in ("pip install -r requirements.txt", "python -m inside_generate fetch"):
         assert f"   {line}\n" in mail
         assert line in readme
-    assert max(map(len, mail.splitlines())) <= 96
+    assert max(map(len, mail.splitlines())) <= 72  # no mail program breaks it
 
 
 def test_the_guide_has_an_answer_to_each_verdict_of_the_doctor():
