@@ -1,0 +1,184 @@
+/**
+ * Reads a model's `config.json` for the calculators: its sizes, or one line that says why not.
+ *
+ * A config whose cache is not "keys and values of every position, in every layer" is refused, since
+ * the formulas would give a wrong number for it. Knows nothing of bytes and nothing of a page.
+ */
+"use strict";
+
+(() => {
+  const LARGEST = 10_000_000; // a size above it is a slip, and products stay readable
+  const LONGEST_TEXT = 1_000_000;
+  const NAMES = {
+    layers: ["num_hidden_layers", "n_layer"],
+    heads: ["num_attention_heads", "n_head"],
+    hidden: ["hidden_size", "n_embd"],
+    vocab: ["vocab_size"],
+    inner: ["intermediate_size"],
+    kvHeads: ["num_key_value_heads"],
+    headDim: ["head_dim"],
+  };
+  // Families with a gated MLP, whose weights the arithmetic knows to the last number.
+  const WEIGHED = ["llama", "mistral", "qwen2", "qwen3"];
+  // Families that keep keys and values of every position in every layer.
+  const DENSE = [...WEIGHED, "gpt2", "gpt_neox", "mixtral", "olmo2", "phi"];
+  // What the library fills in with a number of its own where a config leaves it out.
+  const FILLED_IN = {
+    mistral: ["num_key_value_heads", "sliding_window"],
+    mixtral: ["num_key_value_heads"],
+    qwen2: ["num_key_value_heads"],
+    qwen3: ["num_key_value_heads", "head_dim"],
+  };
+  const OTHER_CACHES = [
+    [["kv_lora_rank"], "keeps compressed keys and values (MLA)"],
+    [["multi_query", "num_kv_heads", "multi_query_group_num"], "names its KV heads otherwise"],
+    [["num_kv_shared_layers", "use_cla", "cla_share_factor"], "shares keys and values between layers"],
+    [["attention_chunk_size"], "sees only a part of the text in some layers (chunks)"],
+    [
+      ["layers_block_type", "block_types", "hybrid_override_pattern", "full_attention_interval",
+        "attn_layer_period", "attn_type_list", "full_attn_idxs", "attn_layer_indices",
+        "mamba_d_state", "linear_num_key_heads"],
+      "mixes attention with layers that have another state or none",
+    ],
+    [["is_encoder_decoder"], "has an encoder beside its decoder"],
+  ];
+
+  /** A value as it was given, short enough for a line. */
+  function shown(value) {
+    const text = JSON.stringify(value) ?? String(value);
+    return text.length > 40 ? `${text.slice(0, 39)}…` : text;
+  }
+
+  function parse(text) {
+    if (!text.trim()) throw new Error("Nothing to read: paste the content of a config.json.");
+    if (text.length > LONGEST_TEXT) {
+      throw new Error("This is too long for a config.json: paste that one file alone.");
+    }
+    let config;
+    try {
+      config = JSON.parse(text);
+    } catch {
+      throw new Error("This is no JSON: paste the whole file, from { to }.");
+    }
+    if (config === null || typeof config !== "object" || Array.isArray(config)) {
+      throw new Error(`A config.json is an object in braces, not ${shown(config)}.`);
+    }
+    return config;
+  }
+
+  /** The language model's part: some configs of larger models hold it one level down. */
+  function languagePart(config) {
+    const inner = config.text_config;
+    const nested = inner !== null && typeof inner === "object" && !Array.isArray(inner);
+    return nested ? { config: { ...config, ...inner }, nested } : { config, nested: false };
+  }
+
+  /** Why the cache of this config is another one, or "". */
+  function otherCache(config) {
+    const found = OTHER_CACHES.find(([names]) => names.some((name) => config[name]));
+    if (found) return found[1];
+    const kinds = Array.isArray(config.layer_types) ? config.layer_types : [];
+    const other = kinds.find((kind) => kind !== "full_attention");
+    if (other !== undefined) return `has layers of the kind ${shown(other)}`;
+    const window = config.sliding_window && config.use_sliding_window !== false;
+    return window ? `keeps only a window of ${shown(config.sliding_window)} positions` : "";
+  }
+
+  /** A size by any of its names; null where there is none. */
+  function size(config, key) {
+    const name = NAMES[key].find((one) => config[one] !== undefined && config[one] !== null);
+    if (name === undefined) return null;
+    const value = config[name];
+    if (!Number.isInteger(value) || value < 1 || value > LARGEST) {
+      throw new Error(`${name} must be a whole number from 1 to ${LARGEST.toLocaleString("en")}, not ${shown(value)}.`);
+    }
+    return value;
+  }
+
+  function needed(config, key) {
+    const value = size(config, key);
+    if (value === null) throw new Error(`The config has no ${NAMES[key][0]}, which the formula needs.`);
+    return value;
+  }
+
+  function checkComplete(config) {
+    const names = Object.hasOwn(FILLED_IN, config.model_type) ? FILLED_IN[config.model_type] : [];
+    const missing = names.find((name) => config[name] === undefined);
+    if (missing) {
+      throw new Error(
+        `A ${config.model_type} config has to say ${missing}: left out, the library fills in a number of its own.`,
+      );
+    }
+  }
+
+  function headSize(config, hidden, heads) {
+    const explicit = size(config, "headDim");
+    if (explicit === null && hidden % heads) {
+      throw new Error(`A hidden size of ${hidden} cannot be cut into ${heads} heads, and no head_dim is given.`);
+    }
+    return explicit ?? hidden / heads;
+  }
+
+  function checkShares(heads, kvHeads) {
+    if (heads % kvHeads) {
+      throw new Error(`${heads} query heads cannot be shared out evenly to ${kvHeads} KV heads.`);
+    }
+  }
+
+  /** What the weights and the activations need beyond the cache; null for an unknown family. */
+  function weightSizes(config) {
+    if (!WEIGHED.includes(config.model_type)) return null;
+    const biased = config.model_type === "llama" || config.model_type === "qwen3";
+    const bias = biased && config.attention_bias === true;
+    return {
+      vocab: needed(config, "vocab"),
+      inner: needed(config, "inner"),
+      tied: config.tie_word_embeddings === true,
+      qkvBias: bias || config.model_type === "qwen2",
+      outputBias: bias,
+      mlpBias: config.model_type === "llama" && config.mlp_bias === true,
+      headNorms: config.model_type === "qwen3",
+    };
+  }
+
+  function notes(config, nested) {
+    const found = [];
+    if (nested) found.push("This is the language part of a larger model (text_config); the rest is left out.");
+    if (!DENSE.includes(config.model_type)) {
+      const type = typeof config.model_type === "string" ? config.model_type : "without a name";
+      found.push(
+        `A model type that this page does not know (${shown(type)}): the cache is right only if every layer keeps keys and values of every position.`,
+      );
+    }
+    if (config.quantization_config) {
+      found.push("The checkpoint is quantised: choose how many bits its weights have; scales are not counted.");
+    }
+    return found;
+  }
+
+  /**
+   * Read a config. Throws an Error whose message is one line for the reader.
+   * @param {string} text the content of a config.json
+   * @returns {{sizes: object, weighed: boolean, dtype: string, type: string, notes: string[]}}
+   */
+  function readConfig(text) {
+    const { config, nested } = languagePart(parse(text));
+    const why = otherCache(config);
+    if (why) throw new Error(`This model ${why}. The formulas here are not made for that, so no number is given.`);
+    checkComplete(config);
+    const [layers, heads, hidden] = ["layers", "heads", "hidden"].map((key) => needed(config, key));
+    const kvHeads = size(config, "kvHeads") ?? heads;
+    checkShares(heads, kvHeads);
+    const more = weightSizes(config);
+    return {
+      sizes: { layers, heads, hidden, kvHeads, headDim: headSize(config, hidden, heads), ...more },
+      weighed: more !== null,
+      dtype: String(config.dtype ?? config.torch_dtype ?? ""),
+      type: String(config.model_type ?? "without a name"),
+      notes: notes(config, nested),
+    };
+  }
+
+  globalThis.insideGenerate = globalThis.insideGenerate || {};
+  globalThis.insideGenerate.config = { DENSE, FILLED_IN, WEIGHED, readConfig, shown };
+})();
