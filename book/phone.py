@@ -73,7 +73,7 @@ def found(pattern: str, prose: list[str], complaint: str) -> str:
 def question(entry: Any, name: str, prose: list[str]) -> tuple[str, str]:
     """A prediction and its answer: in the list's words where it has any, else in the chapter's."""
     fields = table(entry, LIST, f"a prediction of {name}")
-    if "predict" not in fields or set(fields) > FIELDS or {"answer", "sentences"} <= set(fields):
+    if "predict" not in fields or set(fields) - FIELDS or {"answer", "sentences"} <= set(fields):
         raise BookError(f"{LIST}: {name}: predict, ask, and one of answer and sentences may stand")
     piece = words(fields["predict"], LIST, f"predict of {name}")
     places = [(at, text) for at, cell in enumerate(prose) for text in paragraphs_with(piece, cell)]
