@@ -22,7 +22,7 @@
   const nameOf = (field) => field.labels[0].textContent;
 
   /** A field's number; thousands may be set apart by commas. */
-  function numberIn(id, low, high, pattern, kind) {
+  function readNumber(id, low, high, pattern, kind) {
     const field = element(id);
     const text = field.value.trim();
     const bare = /^\d{1,3}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "") : text;
@@ -32,8 +32,8 @@
     throw wrong(field, `${nameOf(field)} must be ${range}, not ${configs.shown(field.value)}.`);
   }
 
-  const whole = (id, high) => numberIn(id, 1, high, /^\d+$/, "a whole number");
-  const decimal = (id, low, high) => numberIn(id, low, high, /^\d+(\.\d+)?$/, "a number");
+  const whole = (id, high) => readNumber(id, 1, high, /^\d+$/, "a whole number");
+  const decimal = (id, low, high) => readNumber(id, low, high, /^\d+(\.\d+)?$/, "a number");
   const bytesEach = (id) => sums.FORMATS[element(id).value];
 
   /** Bytes as a person reads them: in full, and in the unit that fits. */

@@ -30,7 +30,7 @@ def test_the_table_of_models_holds_the_packages_numbers(column):
     config = AutoConfig.for_model(**fields)
     heads = config.num_attention_heads
     expected = {
-        "": name,
+        "size": name,
         "layers": config.num_hidden_layers,
         "query heads": heads,
         "KV heads": kv_heads(config),
