@@ -1,16 +1,18 @@
 """Runs what is out of date and makes the pages: `python book/build.py`.
 
-Composes the two halves, `notebook_runs.py` and `pages.py`, and is the only one of the three that
-prints. `--notebooks-only` stops after the notebooks have run.
+Composes `notebook_runs.py`, `recordings.py` and `pages.py`, and is the only one of them that
+prints. `--notebooks-only` stops after notebooks and recordings have run.
 """
 
 import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import notebook_runs
 import pages
+import recordings
 from inside_generate.device import choose_device, choose_dtype
 from inside_generate.environment import device_name
 from inside_generate.errors import InsideGenerateError
@@ -26,21 +28,31 @@ def place() -> str:
     return f"{dtype} on {device}: {device_name(device)}"
 
 
-def run_notebooks(root: Path, notebooks: list[Path]) -> None:
-    """Run the notebooks that are out of date. BookError if one of them fails."""
+def run_models(root: Path, documents: list[Path], notebooks: list[Path]) -> None:
+    """Run the notebooks and the recordings that are out of date. BookError if one fails."""
     model = find()
     around = notebook_runs.surroundings(root, model, place())
+    run_notebooks(root, notebooks, around)
+    names = recordings.wanted(root, documents)
+    made = recordings.record_stale(root, names, around)
+    if names:
+        print(f"{len(names)} recordings for the player, {made or 'none'} anew", flush=True)
+
+
+def run_notebooks(root: Path, notebooks: list[Path], around: dict[str, Any]) -> None:
+    """Run the notebooks that are out of date. BookError if one of them fails."""
     start = time.perf_counter()
     status, ran = notebook_runs.run_stale(root, notebooks, around)
     if status:
         raise pages.BookError("a notebook failed: see above; no page was made from it")
     took = f", {ran} of them now, in {time.perf_counter() - start:.0f} s" if ran else ", none anew"
-    print(f"{len(notebooks)} notebooks ran on {model.name}{took}", flush=True)
+    print(f"{len(notebooks)} notebooks ran on {around['model_name']}{took}", flush=True)
 
 
 def make_pages(root: Path, documents: list[Path], notebooks: list[Path]) -> None:
     """Make the pages unless those on disk were made from the same sources."""
     pages.publish(root, notebooks)
+    recordings.publish(root, recordings.wanted(root, documents))
     wanted = [pages.page_of(root, document) for document in documents]
     if not pages.are_current(root, pages.fingerprint(root), wanted):
         print(f"Making {len(wanted)} pages", flush=True)
@@ -58,7 +70,7 @@ def main() -> int:
     try:
         documents = pages.documents(root)
         notebooks = [path for path in documents if path.suffix == ".ipynb"]
-        run_notebooks(root, notebooks)
+        run_models(root, documents, notebooks)
         if not arguments.notebooks_only:
             make_pages(root, documents, notebooks)
     except (pages.BookError, InsideGenerateError) as error:

@@ -29,6 +29,7 @@ _TAUGHT_IN = {
     "SeesTokens": "sampling",
     "Step": "trace",
     "Trace": "trace",
+    "Player": "player",
     "kv_cache_bytes": "cache",
     "measured_kv_bytes": "cache",
     "logits_bytes": "cache",

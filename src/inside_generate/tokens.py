@@ -7,6 +7,7 @@ It leaves conversations to ``chat.py`` and drawing to ``plots/token_strip.py``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
@@ -22,6 +23,35 @@ class Piece:
     internal: str  # as the tokenizer's own list has it: one printable character for each byte
     text: str  # what a user reads; the bytes of an unfinished character as \xNN
     partial: bool  # whether it begins or ends inside a character
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """What one id is written as, ready for JSON."""
+
+    token_id: int
+    utf8: str  # its bytes, in hexadecimal digits
+    control: bool  # whether it steers the conversation and is left out of the answer's text
+
+
+def spellings(
+    tokenizer: PreTrainedTokenizerBase, token_ids: Iterable[int]
+) -> tuple[Spelling, ...] | None:
+    """Return the spelling of each id; ``None`` where the tokenizer does not build on bytes.
+
+    An id of the model's that the tokenizer has no token for is spelled with no bytes.
+    """
+    added = tokenizer.added_tokens_decoder
+    found = []
+    for token_id in token_ids:
+        known = tokenizer.convert_ids_to_tokens(token_id) is not None
+        try:
+            raw = token_bytes(tokenizer, token_id) if known else b""
+        except ValueError:
+            return None
+        control = token_id in added and added[token_id].special
+        found.append(Spelling(token_id, raw.hex(), control))
+    return tuple(found)
 
 
 def byte_characters() -> dict[str, int]:

@@ -18,17 +18,24 @@ from inside_generate import memory, timing
 from inside_generate.chat import Messages, decode_text, render_chat
 from inside_generate.guards import check_sizes
 from inside_generate.stopping import EOS, LIMIT
+from inside_generate.tokens import Spelling, spellings
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One token that could come next, with its logit before softmax."""
+    """One token that could come next, with its logit before softmax.
+
+    ``probability`` is its share of softmax over the whole vocabulary, computed in float32: those
+    of a step's few candidates do not add up to 1. ``None`` in records of engines that do not give
+    it, and in those made before the course kept it.
+    """
 
     token_id: int
     logit: float
     text: str
+    probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,8 @@ class Trace:
     device: str
     dtype: str
     peak_allocated_mib: float | None  # None where the device has no such counter
+    kv_bytes_a_token: int | None = None  # by config and dtype; None in older records
+    spellings: tuple[Spelling, ...] | None = None  # of each id that occurs; None if not byte-level
 
     @cached_property
     def generated_ids(self) -> list[int]:
@@ -99,6 +108,8 @@ class Trace:
             "peak_allocated_mib": self.peak_allocated_mib,
             "device": self.device,
             "dtype": self.dtype,
+            "kv_bytes_a_token": self.kv_bytes_a_token,
+            "spellings": None if self.spellings is None else [asdict(s) for s in self.spellings],
             "steps": [_step_to_dict(step) for step in self.steps],
         }
 
@@ -117,6 +128,7 @@ class Trace:
 
     @classmethod
     def _from_dict(cls, record: Mapping[str, Any]) -> Trace:
+        spelt = record.get("spellings")
         return cls(
             prompt=record["prompt"],
             rendered_prompt=record["rendered_prompt"],
@@ -129,6 +141,8 @@ class Trace:
             device=record["device"],
             dtype=record["dtype"],
             peak_allocated_mib=record["peak_allocated_mib"],
+            kv_bytes_a_token=record.get("kv_bytes_a_token"),
+            spellings=None if spelt is None else tuple(Spelling(**one) for one in spelt),
         )
 
 
@@ -154,6 +168,8 @@ def finished(
         device=str(model.device),
         dtype=str(model.dtype).removeprefix("torch."),
         peak_allocated_mib=memory.peak_allocated_mib(model.device),
+        kv_bytes_a_token=_kv_bytes_a_token(model),
+        spellings=spellings(tokenizer, _ids_that_occur(prompt_ids.tolist(), steps)),
     )
 
 
@@ -180,10 +196,16 @@ def top_candidates(
             "the logits are not numbers (NaN): the weights are damaged, or the dtype is too small "
             "for this model; try float32"
         )
+    shares = scores.softmax(dim=-1)  # [V]
     near = (scores >= worst).nonzero()[:, 0]  # k of them, or more where the last ones are equal
     order = scores[near].argsort(descending=True, stable=True)[:k]
     return tuple(
-        Candidate(token_id, scores[token_id].item(), token_text(tokenizer, token_id))
+        Candidate(
+            token_id,
+            scores[token_id].item(),
+            token_text(tokenizer, token_id),
+            shares[token_id].item(),
+        )
         for token_id in near[order].tolist()
     )
 
@@ -191,6 +213,22 @@ def top_candidates(
 def stop_reason(last_token_id: int, eos_token_ids: frozenset[int]) -> str:
     """Return why a finished run ended. An EOS at the limit is still an EOS."""
     return EOS if last_token_id in eos_token_ids else LIMIT
+
+
+def _kv_bytes_a_token(model: PreTrainedModel) -> int | None:
+    """Return what each token adds to the KV cache; ``None`` where the config does not tell."""
+    from inside_generate.cache import kv_cache_bytes  # which needs loop.py, and that this module
+
+    try:
+        return kv_cache_bytes(model.config, 1, dtype=model.dtype)
+    except ValueError:
+        return None
+
+
+def _ids_that_occur(prompt_ids: list[int], steps: Sequence[Step]) -> list[int]:
+    """Return each id of the prompt, of the answer and of the candidates once, lowest first."""
+    named = {candidate.token_id for step in steps for candidate in step.top_k}
+    return sorted({*prompt_ids, *named, *(step.token_id for step in steps)})
 
 
 def _step_to_dict(step: Step) -> dict[str, Any]:

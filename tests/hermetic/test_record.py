@@ -23,6 +23,7 @@ ARTICLE = """
     prompt_tokens generated_tokens
 """
 DESIGN = "schema_version device device_name dtype python_version date source_commit steps"
+OPTIONAL = {"kv_bytes_a_token", "spellings"}  # not in older records, nor in those of other engines
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_a_run_is_valid_against_the_schema(record, validator):
 
 
 def test_the_record_has_the_keys_of_the_article_and_of_the_design(record):
-    assert set(record) == set(f"{ARTICLE} {DESIGN}".split())
+    assert set(record) == set(f"{ARTICLE} {DESIGN}".split()) | OPTIONAL
 
 
 def test_on_a_cpu_what_only_a_gpu_has_is_null_and_not_0(record):
@@ -79,7 +80,7 @@ def test_a_record_that_lacks_a_key_is_not_valid(changed, validator, key):
 
 def test_the_schema_asks_for_every_key_that_it_describes():
     schema = run_schema()
-    assert set(schema["required"]) == set(schema["properties"])
+    assert set(schema["required"]) == set(schema["properties"]) - OPTIONAL
     step = schema["$defs"]["step"]
     assert set(step["required"]) == set(step["properties"])
 
