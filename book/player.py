@@ -10,7 +10,7 @@ A Sphinx extension. The names are recordings, as `recordings.py` lays them out b
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -27,7 +27,7 @@ class PlayerDirective(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {"first": directives.unchanged}
+    option_spec: ClassVar = {"first": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         """Return the element with the data of its runs, and the table for readers without it."""

@@ -30,7 +30,7 @@ LIMIT = 64
 PROMPTS = {
     "lunch": "What's for lunch today?",
     "sky": "Why is the sky blue?",
-    "chopsticks": "请重复:🥢",
+    "chopsticks": "今天午饭用筷子🥢吃什么?",
 }
 ASKED = re.compile(r"^```\{player\}[ \t]*(.*)$", flags=re.MULTILINE)
 

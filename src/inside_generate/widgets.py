@@ -10,7 +10,6 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import ipywidgets
@@ -19,17 +18,14 @@ import torch
 from matplotlib.figure import Figure
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from inside_generate.guards import check_numbers, check_sizes
 from inside_generate.plots import (
-    plot_mask_growth,
     plot_memory_at,
-    plot_next_tokens,
     plot_temperature,
     token_strip,
 )
 from inside_generate.plots.token_strip import TokenStrip
 from inside_generate.tokens import pieces
-from inside_generate.trace import Trace, top_candidates
+from inside_generate.trace import top_candidates
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -62,16 +58,6 @@ def explore_kv_memory(config: PretrainedConfig) -> ipywidgets.Box:
     )
 
 
-def step_through(trace: Trace) -> ipywidgets.Box:
-    """Return a slider over the tokens of a run: what was read, and what could have come."""
-    if not trace.steps:
-        raise ValueError("the run has no tokens to step through")
-    return _moving(
-        lambda step: view_step(trace, step),
-        step=ipywidgets.IntSlider(1, min=1, max=len(trace.steps)),
-    )
-
-
 def view_tokens(tokenizer: PreTrainedTokenizerBase, text: str) -> TokenStrip:
     """Return the tokens of a text as boxes with their ids."""
     return token_strip(pieces(tokenizer, text))
@@ -89,22 +75,6 @@ def view_kv_memory(config: PretrainedConfig, length: int, batch: int, dtype: str
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
     return _figure(plot_memory_at(config, length, batch, DTYPES[dtype]))
-
-
-def view_step(trace: Trace, number: int) -> Figure:
-    """Return a run up to its token ``number``: the forwards so far, and the last one's candidates.
-
-    Raises ``ValueError`` where the run has no such token.
-    """
-    check_sizes(number=number)
-    if not 1 <= number <= len(trace.steps):
-        raise ValueError(f"the run has the tokens 1 to {len(trace.steps)}, not {number}")
-    step = trace.steps[number - 1]
-    check_numbers("logits", [candidate.logit for candidate in step.top_k])
-    _, (above, below) = plt.subplots(2, figsize=(5.4, 5.6), height_ratios=[3, 2])
-    plot_mask_growth(replace(trace, steps=trace.steps[:number]), ax=above)
-    plot_next_tokens(step.top_k, ax=below)
-    return _figure(above)
 
 
 def _moving(view: Callable[..., Any], **settings: ipywidgets.Widget) -> ipywidgets.Box:

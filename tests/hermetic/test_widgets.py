@@ -1,20 +1,13 @@
 """Widgets: moving a setting calls the view with it, and the views are plain functions."""
 
-from dataclasses import replace
-
 import ipywidgets
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
-from inside_generate import encode, generate, prefill, widgets
+from inside_generate import encode, prefill, widgets
 
 mpl.use("agg")
-
-
-@pytest.fixture
-def trace(model, tokenizer):
-    return generate(model, tokenizer, "soup", max_new_tokens=5, eos_token_ids=())
 
 
 @pytest.fixture
@@ -94,38 +87,10 @@ def widths(figure) -> list[float]:
     return [round(bar.get_width(), 6) for bar in figure.axes[0].patches]
 
 
-def test_stepping_shows_the_run_up_to_the_step(trace, made):
-    figures = made("view_step")
-    widget = widgets.step_through(trace)
-    assert setting(widget, "step").max == len(trace.steps)
-    setting(widget, "step").value = 3
-    above, below = figures[-1].axes
-    assert len(above.get_yticks()) == 3
-    logits = [candidate.logit for candidate in trace.steps[2].top_k]
-    assert [bar.get_width() for bar in below.patches] == pytest.approx(logits)
-
-
-def test_no_widget_captures_output(tokenizer, trace):
-    boxes = [widgets.explore_tokens(tokenizer, "soup"), widgets.step_through(trace)]
+def test_no_widget_captures_output(tokenizer, model):
+    boxes = [widgets.explore_tokens(tokenizer, "soup"), widgets.explore_kv_memory(model.config)]
     inside = [child for box in boxes for child in box.children]
     assert not any(isinstance(child, ipywidgets.Output) for child in inside)
-
-
-@pytest.mark.parametrize("number", [0, 6])
-def test_a_step_that_the_run_has_not_is_refused(trace, number):
-    with pytest.raises(ValueError, match=f"the tokens 1 to 5, not {number}"):
-        widgets.view_step(trace, number)
-
-
-@pytest.mark.parametrize("number", [1.5, "1", None, True])
-def test_a_step_that_is_no_count_is_refused(trace, number):
-    with pytest.raises(ValueError, match=f"number must be a whole number .*, not {number!r}"):
-        widgets.view_step(trace, number)
-
-
-def test_a_run_without_tokens_has_no_steps_to_go_through(trace):
-    with pytest.raises(ValueError, match="no tokens to step through"):
-        widgets.step_through(replace(trace, steps=()))
 
 
 def test_a_dtype_that_is_not_offered_is_named(model):
