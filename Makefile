@@ -25,16 +25,17 @@ export INSIDE_GENERATE_MODEL := $(MODEL)
 export TEST_ALL := $(filter test-all,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
-.PHONY: help book test test-all check mutants gpu-check lab clean clean-all
+.PHONY: help book test test-all check mutants gpu-check lab offline clean clean-all
 
 help:
 	@echo "make book       set up .venv, fetch a model, run the notebooks, build _build/html"
 	@echo "make test       set up, then the tests, tier by tier"
-	@echo "make test-all   the same from a clean start, and the checks of the code"
+	@echo "make test-all   the same from a clean start, the checks of the code, a stick and a class"
 	@echo "make check      lint, format, types and spelling"
 	@echo "make mutants    break the loop's code on purpose, line by line, and see which tests notice"
 	@echo "make gpu-check  what only a CUDA GPU can show, in 8 minutes, with the packages that are there"
 	@echo "make lab        the notebooks in JupyterLab"
+	@echo "make offline    pack pages, notebooks, packages and model into _build/offline, for a stick"
 	@echo "make clean      remove what runs produce; the models and .venv stay"
 	@echo "make clean-all  remove .venv too"
 	@echo
@@ -62,6 +63,8 @@ test: $(VENV)/.test
 	@$(PYTEST) tests/book
 
 test-all: clean check test
+	@echo "== workshop: the stick without a network, a class on a JupyterHub"
+	@$(PYTEST) tests/workshop
 
 check: $(VENV)/.test
 	@$(PY) -m ruff check
@@ -82,6 +85,9 @@ gpu-check:
 lab: $(VENV)/.book
 	@$(PY) -m inside_generate fetch --model "$(MODEL)"
 	@$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/$(LESSON) $(LAB_ARGS)
+
+offline: book
+	@$(PY) book/offline.py --pip-args="$(PIP_ARGS)"
 
 clean:
 	@rm -rf _build .run-* fixtures mutants

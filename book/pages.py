@@ -18,6 +18,7 @@ import yaml
 from nbformat.v4 import new_markdown_cell
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
+import recorded
 from notebook_runs import EXECUTED, read_record, sha256, versions
 
 SOURCE = Path("_build/source")
@@ -67,6 +68,10 @@ def publish(root: Path, notebooks: Iterable[Path]) -> Path:
     if runs and (source / FIGURES).is_file():
         with (source / FIGURES).open("a", encoding="utf-8") as file:
             file.write(run_table(runs))
+    for page, text in recorded.sections(root).items():
+        if (source / page).is_file():
+            with (source / page).open("a", encoding="utf-8") as file:
+                file.write(text)
     return source
 
 

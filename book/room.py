@@ -72,8 +72,8 @@ def shared_home(model: Path, folder: Path, python: Path) -> Iterator[Path]:
 
 @contextmanager
 def empty_folder() -> Iterator[Path]:
-    """A folder for one rehearsal. Not below the repository, whose path may be too long for sockets."""
-    with tempfile.TemporaryDirectory(prefix="room-", ignore_cleanup_errors=True) as name:
+    """A folder for one rehearsal, with a short path: kernels have their sockets below it."""
+    with tempfile.TemporaryDirectory(prefix="r-", dir="/tmp", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
@@ -105,9 +105,9 @@ def rehearse(root: Path, learners: int, notebook: str) -> dict[str, Any]:
             "COURSE_LEARNERS": str(learners),
             "INSIDE_GENERATE_MODEL": "auto",
         }
-        (state / "homes").mkdir()
+        (state / room_hub.HOMES).mkdir()
         with room_hub.running(python, proxy, state, names, shared) as hub:
-            room = Room(hub.process, state / "homes")
+            room = Room(hub.process, state / room_hub.HOMES)
             with room, ThreadPoolExecutor(learners) as pool:
                 lessons = pool.map(lambda name: attend(hub, name, lesson), names)
                 took = dict(zip(names, lessons, strict=True))

@@ -23,6 +23,7 @@ from pages import BookError
 
 WORKSHOP = Path(__file__).resolve().parent / "workshop"
 SECONDS_TO_START = 90
+HOMES = "h"  # the path of a socket may have a hundred letters, and Jupyter's part of it is long
 AS_ORDINARY_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 REHEARSAL = """\
 c = get_config()
@@ -123,7 +124,7 @@ def running(
         "config": str(WORKSHOP / "jupyterhub_config.py"),
         "password": os.urandom(16).hex(),
         "learners": set(learners),
-        "homes": str(state / "homes"),
+        "homes": str(state / HOMES),
         "borrowed": {  # what JupyterLab has installed beside its packages
             "JUPYTERLAB_DIR": str(Path(sys.prefix, "share/jupyter/lab")),
             "JUPYTER_PATH": str(Path(sys.prefix, "share/jupyter")),
@@ -150,7 +151,7 @@ def running(
 
 
 def wait_for(address: str, process: psutil.Popen, log: Path) -> None:
-    """Wait until the hub answers through its proxy. BookError with its last words if it does not."""
+    """Wait until the hub answers through its proxy. BookError with its last words if it fails."""
     host, port = address.removeprefix("http://").split(":")
     deadline = time.monotonic() + SECONDS_TO_START
     while process.poll() is None and time.monotonic() < deadline:

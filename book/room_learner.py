@@ -97,7 +97,7 @@ class Learner:
         return self.run_cells(path, cells)
 
     def run_cells(self, path: str, cells: list[str]) -> int:
-        """Run cells in a new kernel that stands where the notebook `path` lies."""
+        """Run cells in the kernel of the notebook `path`, which begins with the first of them."""
         wanted = {"path": path, "name": Path(path).name, "type": "notebook"}
         session = self.server("POST", "api/sessions", wanted | {"kernel": {"name": "python3"}})
         kernel = session.json()["kernel"]["id"]
@@ -112,6 +112,8 @@ class Learner:
             for number, source in enumerate(cells):
                 if wrong := run_cell(line, source):
                     raise BookError(f"{self.name}, {path}, code cell {number}: {wrong}")
+        except websocket.WebSocketException as error:
+            raise BookError(f"{self.name}, {path}: the kernel was lost ({error})") from None
         finally:
             line.close()
         return len(cells)

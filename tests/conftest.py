@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TIERS = ("hermetic", "weights", "notebooks", "book", "gpu")
+TIERS = ("hermetic", "weights", "notebooks", "book", "gpu", "workshop")
 
 # The only skips that stay skips where nothing else may be skipped (CI, INSIDE_GENERATE_NO_SKIPS):
 # how the reason begins, and why that is no fault of the machine.

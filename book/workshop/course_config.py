@@ -35,8 +35,11 @@ c.Spawner.environment = {
 c.Spawner.mem_limit = MEMORY
 c.Spawner.start_timeout = 120
 c.Spawner.http_timeout = 120
+# Kernels that start in the same second take each other's TCP ports; a socket in the learner's home
+# is theirs alone, and no other learner can speak to it. The home's path has to be short for that.
 # A forgotten kernel holds a model, in memory and on the GPU. One that still computes is let be.
 c.Spawner.args = [
+    "--KernelManager.transport=ipc",
     f"--MappingKernelManager.cull_idle_timeout={60 * IDLE_MINUTES}",
     "--MappingKernelManager.cull_interval=60",
     "--MappingKernelManager.cull_connected=True",

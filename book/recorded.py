@@ -1,0 +1,96 @@
+"""What was measured for a room and for a stick, as sections of the pages about them.
+
+Reads the records in `book/workshop/results` and nothing else: no number of a machine is typed into
+a page. `pages.py` puts the sections at the end of their pages.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path("book/workshop/results")
+MIB, MB = 1024**2, 1_000_000
+
+
+def sections(root: Path) -> dict[Path, str]:
+    """The text that belongs to the end of each page, by the page's place; none without records."""
+    rooms = [read(path) for path in sorted((root / RESULTS).glob("hub-*.json"))]
+    sticks = [read(path) for path in sorted((root / RESULTS).glob("stick-*.json"))]
+    found = {}
+    if rooms:
+        found[Path("book/jupyterhub.md")] = "\n## Rooms that were measured\n" + "".join(
+            map(room_text, rooms)
+        )
+    if sticks:
+        found[Path("book/offline.md")] = sticks_text(sticks)
+    return found
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A record, as it was written."""
+    record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return record
+
+
+def room_text(record: Mapping[str, Any]) -> str:
+    """One rehearsal: a table with a line for each learner, and what all took together."""
+    learners = record["learners"]
+    machine = (
+        f"{record['device_name']}, {record['cores']} cores, "
+        f"{record['memory_bytes'] / 1024**3:.0f} GiB of memory"
+    )
+    rows = [
+        f"| {one['name']} | {one['server_start_s']:.0f} | {one['chapter_s']:.0f} "
+        f"| {mib(one['rss_bytes'])} | {mib(one['pss_bytes'])} "
+        f"| {mib(one['weights_mapped'].get('Pss', 0))} |"
+        for one in learners
+    ]
+    alone = sum(one["rss_bytes"] for one in learners)
+    return table(
+        f"\n### {len(learners)} learners, {record['model']}\n\n"
+        f"`{record['notebook']}` at the same time on {machine}; {record['date'][:10]}, torch "
+        f"{record['versions']['torch']}. Other work was on the machine when it began (load "
+        f"{record['load_before']}), so take the seconds for an upper end.",
+        ["learner", "server, s", "chapter, s", "RSS, MiB", "PSS, MiB", "weights in PSS, MiB"],
+        rows,
+        f"All learners together took {mib(record['together_pss_bytes'])} MiB at most; added up "
+        f"as RSS it would look like {mib(alone)} MiB. The weights are one file of "
+        f"{mib(record['weights_bytes'])} MiB. Hub, proxy and services took "
+        f"{mib(record['hub_pss_bytes'])} MiB.",
+    )
+
+
+def sticks_text(records: Iterable[Mapping[str, Any]]) -> str:
+    """The sizes of the folders that were packed, a line for each."""
+    rows = [
+        f"| {one['system']} {one['machine']}, Python {one['python']} | {one['model']} "
+        f"| {one['torch']} | "
+        + " | ".join(
+            f"{one['bytes'][part] / MB:,.0f}"
+            for part in ("pages", "notebooks", "packages", "model")
+        )
+        + f" | {sum(one['bytes'].values()) / MB:,.0f} "
+        f"| {one['packages_unpacked_bytes'] / MB:,.0f} | {one['seconds']} |"
+        for one in records
+    ]
+    head = ["for", "model", "torch", "pages", "notebooks", "packages", "model files"]
+    head += ["together", "packages, installed", "packed in, s"]
+    return table(
+        "\n## Folders that were packed\n\nSizes in MB (powers of ten, as on a stick's label), read "
+        "from the record that the packing wrote.",
+        head,
+        rows,
+        "",
+    )
+
+
+def table(before: str, head: list[str], rows: list[str], after: str) -> str:
+    """A Markdown table between two paragraphs."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *rows]
+    return "\n".join([before, "", *lines, "", after, ""])
+
+
+def mib(count: float) -> str:
+    """Bytes in MiB, without decimals."""
+    return f"{count / MIB:,.0f}"
