@@ -34,17 +34,18 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def room_text(record: Mapping[str, Any]) -> str:
-    """One rehearsal: a table with a line for each learner, and what all took together."""
+    """One rehearsal: what the learners took, least and most, and what all took together."""
     learners = record["learners"]
     machine = (
         f"{record['device_name']}, {record['cores']} cores, "
         f"{record['memory_bytes'] / 1024**3:.0f} GiB of memory"
     )
     rows = [
-        f"| {one['name']} | {one['server_start_s']:.0f} | {one['chapter_s']:.0f} "
-        f"| {mib(one['rss_bytes'])} | {mib(one['pss_bytes'])} "
-        f"| {mib(one['weights_mapped'].get('Pss', 0))} |"
-        for one in learners
+        row("until the server answered, s", [one["server_start_s"] for one in learners]),
+        row("for the chapter, s", [one["chapter_s"] for one in learners]),
+        row("memory as RSS, MiB", [one["rss_bytes"] / MIB for one in learners]),
+        row("memory as PSS, MiB", [one["pss_bytes"] / MIB for one in learners]),
+        row("of it weights, MiB", [one["weights_mapped"]["Pss"] / MIB for one in learners]),
     ]
     alone = sum(one["rss_bytes"] for one in learners)
     return table(
@@ -52,7 +53,7 @@ def room_text(record: Mapping[str, Any]) -> str:
         f"`{record['notebook']}` at the same time on {machine}; {record['date'][:10]}, torch "
         f"{record['versions']['torch']}. Other work was on the machine when it began (load "
         f"{record['load_before']}), so take the seconds for an upper end.",
-        ["learner", "server, s", "chapter, s", "RSS, MiB", "PSS, MiB", "weights in PSS, MiB"],
+        ["a learner took at most", "least", "most"],
         rows,
         f"All learners together took {mib(record['together_pss_bytes'])} MiB at most; added up "
         f"as RSS it would look like {mib(alone)} MiB. The weights are one file of "
@@ -62,27 +63,29 @@ def room_text(record: Mapping[str, Any]) -> str:
 
 
 def sticks_text(records: Iterable[Mapping[str, Any]]) -> str:
-    """The sizes of the folders that were packed, a line for each."""
-    rows = [
-        f"| {one['system']} {one['machine']}, Python {one['python']} | {one['model']} "
-        f"| {one['torch']} | "
-        + " | ".join(
-            f"{one['bytes'][part] / MB:,.0f}"
-            for part in ("pages", "notebooks", "packages", "model")
-        )
-        + f" | {sum(one['bytes'].values()) / MB:,.0f} "
-        f"| {one['packages_unpacked_bytes'] / MB:,.0f} | {one['seconds']} |"
-        for one in records
-    ]
-    head = ["for", "model", "torch", "pages", "notebooks", "packages", "model files"]
-    head += ["together", "packages, installed", "packed in, s"]
+    """The sizes of the folders that were packed, a table for each."""
+    intro = "Sizes in MB (powers of ten, as on a stick's label), from the record of the packing."
+    return f"\n## Folders that were packed\n\n{intro}\n" + "".join(map(stick_text, records))
+
+
+def stick_text(record: Mapping[str, Any]) -> str:
+    """The sizes of one folder, part by part."""
+    parts = record["bytes"]
+    sizes = [*parts.items(), ("**the folder**", sum(parts.values()))]
+    sizes += [("packages, once installed", record["packages_unpacked_bytes"])]
     return table(
-        "\n## Folders that were packed\n\nSizes in MB (powers of ten, as on a stick's label), read "
-        "from the record that the packing wrote.",
-        head,
-        rows,
+        f"\n### {record['system']} {record['machine']}, Python {record['python']}, "
+        f"{record['model']}\n\n{record['packages']} packages with torch {record['torch']}; packed "
+        f"on {record['made'][:10]} in {record['seconds']} s.",
+        ["part", "MB"],
+        [f"| {name} | {count / MB:,.0f} |" for name, count in sizes],
         "",
     )
+
+
+def row(name: str, values: list[float]) -> str:
+    """One line of a table: the least and the most of some values."""
+    return f"| {name} | {min(values):,.0f} | {max(values):,.0f} |"
 
 
 def table(before: str, head: list[str], rows: list[str], after: str) -> str:
