@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from inside_generate.errors import InsideGenerateError, shown
+from inside_generate.interrupts import requests_to_end_as_interrupts
 
 DEFAULT_PROMPT = "What's for lunch today?"
 DEFAULT_OUTPUT = "fixtures/01_forward.json"
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         check_working_folder()
-        with refusals_as_messages():
+        with refusals_as_messages(), requests_to_end_as_interrupts():
             code: int = options.command(options)
         say("", end="")
         return code

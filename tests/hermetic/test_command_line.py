@@ -1,6 +1,7 @@
 """The command line: exit codes, one line for a mistake, nothing loaded before it is found."""
 
 import json
+import signal
 import subprocess
 import sys
 import warnings
@@ -228,3 +229,28 @@ def test_a_number_of_any_length_is_one_short_line(capsys):
     with pytest.raises(SystemExit):
         command_line.main(["run", "--max-new-tokens", "9" * 5000])
     assert len(capsys.readouterr().err) < 300
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_request_to_end_is_answered_like_ctrl_c_so_that_nothing_is_left(
+    name, monkeypatch, capsys
+):
+    ended = []
+
+    def work(_):
+        try:
+            signal.raise_signal(getattr(signal, name))
+        finally:
+            ended.append(True)
+
+    before = signal.signal(getattr(signal, name), lambda *_: pytest.fail("it went past the command"))
+    try:
+        monkeypatch.setattr("inside_generate.doctor.verdict.run", work)
+        assert command_line.main(["doctor"]) == 130
+        assert capsys.readouterr().err == "stopped\n"
+        assert ended == [True]
+        assert signal.getsignal(getattr(signal, name)) is not None
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+        command_line.main(["doctor"])  # as under nohup
+    finally:
+        signal.signal(getattr(signal, name), before)
