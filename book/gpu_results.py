@@ -118,9 +118,14 @@ def write(results: Mapping[str, Any], file: Path) -> None:
 
 
 def check_target(file: Path) -> None:
-    """Raise OSError unless ``file`` can be written, before anything takes time."""
+    """Raise OSError unless ``file`` can be written, before anything takes time.
+
+    It is replaced as a whole, so a device, a pipe or a link is left alone.
+    """
     if file.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    if file.is_symlink() or (file.exists() and not file.is_file()):
+        raise OSError(errno.EINVAL, "it is no plain file; choose another one", str(file))
     file.parent.mkdir(parents=True, exist_ok=True)
     trial = file.with_name(f".{file.name}.{os.getpid()}.trial")
     trial.touch()

@@ -487,3 +487,12 @@ def test_make_runs_the_check_with_the_python_that_is_named_and_sets_nothing_up(p
     (line,) = done.stdout.splitlines()
     assert line.endswith(" book/gpu_check.py --device cpu")
     assert line.startswith(python or (".venv/", "python3 "))
+
+
+def test_what_is_no_plain_file_is_not_replaced_by_the_results(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "results of somebody else")
+    for file in (pipe, link):
+        with pytest.raises(OSError, match="no plain file"):
+            gpu_results.check_target(file)
