@@ -243,7 +243,9 @@ def test_a_request_to_end_is_answered_like_ctrl_c_so_that_nothing_is_left(
         finally:
             ended.append(True)
 
-    before = signal.signal(getattr(signal, name), lambda *_: pytest.fail("it went past the command"))
+    before = signal.signal(
+        getattr(signal, name), lambda *_: pytest.fail("it went past the command")
+    )
     try:
         monkeypatch.setattr("inside_generate.doctor.verdict.run", work)
         assert command_line.main(["doctor"]) == 130
