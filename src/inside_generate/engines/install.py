@@ -13,9 +13,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
+from inside_generate.beyond.children import end
 from inside_generate.engines.errors import EngineError
 from inside_generate.engines.kinds import KINDS, Kind, find_kind, install_command
 from inside_generate.home import home
@@ -51,7 +54,7 @@ def installed_package(name: str) -> str | None:
     try:
         marker = json.loads((engine_directory(name) / MARKER).read_text(encoding="utf-8"))
         package = marker["package"]
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     known = package in KINDS[name].packages.values()
     return str(package) if known and python_of(name).is_file() else None
@@ -112,12 +115,28 @@ def _run(name: str, what: str, command: list[str]) -> None:
     log = home() / "engines" / f"{name}.log"
     with log.open("w", encoding="utf-8") as file:
         shown = None if sys.stdout is not None and sys.stdout.isatty() else file
-        code = subprocess.run(command, stdout=shown, stderr=file, check=False).returncode
+        code = _exit_code(command, shown, file)
     if code != 0:
         raise EngineError(
             f"{name}: {what} failed: {_gist(log)}; all it said is in {log}; to try again type "
             f"`{install_command(name)}`"
         )
+
+
+def _exit_code(command: list[str], stdout: IO[str] | None, stderr: IO[str]) -> int:
+    """Run a command to its end; interrupted, it leaves no compiler at work and no scratch files."""
+    with tempfile.TemporaryDirectory(prefix="inside_generate_") as scratch:
+        process = subprocess.Popen(
+            command,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, "TMPDIR": scratch},
+            start_new_session=True,  # Ctrl-C in a terminal is ours to answer
+        )
+        try:
+            return process.wait()
+        finally:
+            end(process)
 
 
 def _gist(log: Path) -> str:
