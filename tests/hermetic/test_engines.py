@@ -15,6 +15,7 @@ from tests.tiny import VOCABULARY, WINDOW, tiny_config
 
 from inside_generate import engines
 from inside_generate.engines import EngineError, EngineRun, running, start
+from inside_generate.engines import child as engines_child
 from inside_generate.engines.kinds import KINDS
 
 WORKER = Path(running.__file__).with_name("worker.py")
@@ -220,6 +221,9 @@ def test_an_answer_of_another_form_is_refused(folder, drive):
         "[1], 0.5, [0.1]",
         "[1, 2], 0.5, [0.1, 0.1]",
         "[1, 2], -1, [0.1]",
+        "[1, 2], 0.5, [0.0]",
+        "[1, 2], 0.5, [1e-320]",
+        "[1, 2], 0.5, [1e308]",
         "[1, 2], float('nan'), [0.1]",
         "[1, 'a'], 0.5, [0.1]",
         "None, 0.5, [0.1]",
@@ -268,3 +272,18 @@ def test_an_error_of_the_caller_ends_the_engine_too(folder, drive):
     with pytest.raises(KeyboardInterrupt), start("vllm", folder, 1):
         raise KeyboardInterrupt
     assert children() == before
+
+
+def test_a_second_interruption_while_an_engine_ends_does_not_keep_it_alive(tmp_path, monkeypatch):
+    sleeps = [sys.executable, "-c", "import time; time.sleep(60)"]
+    child = engines_child.Child("vllm", sleeps, {}, tmp_path)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(child.process, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        child.end()
+    monkeypatch.undo()
+    assert child.process.wait(20) != 0
+    child.end()

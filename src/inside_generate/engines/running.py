@@ -29,6 +29,7 @@ from inside_generate.home import home
 from inside_generate.quiet import quiet
 
 CONTEXT = 2048  # positions that an engine has room for, prompt and answer together
+SHORTEST_S = 1e-9  # no engine makes a token in less
 TIMEOUT_S = 600.0  # for each answer; vLLM compiles while it loads
 
 
@@ -65,13 +66,14 @@ class Engine:
         reply = self.ask("answer", prompt_ids=prompt, new_tokens=new_tokens)
         try:
             ids = check_ids_in_a_row("ids", reply["ids"])
-            seconds = check_numbers(
-                "times", [reply["ttft_s"], *reply["step_seconds"]], at_least=new_tokens, low=0
-            )
+            given = [reply["ttft_s"], *reply["step_seconds"]]
+            seconds = check_numbers("times", given, new_tokens, low=0, high=self._timeout_s)
         except (ValueError, LookupError, TypeError) as error:
             raise self._rubbish(in_a_line(error)) from error
         if not len(ids) == len(seconds) == new_tokens:
             raise self._rubbish(f"{len(ids)} ids and {len(seconds)} times for {new_tokens} tokens")
+        if new_tokens > 1 and sum(seconds[1:]) < SHORTEST_S:  # rates are divided by it
+            raise self._rubbish(f"{new_tokens - 1} decode steps in {sum(seconds[1:]):g} s")
         return EngineRun(ids, seconds[0], seconds[1:])
 
     def forced(self, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
