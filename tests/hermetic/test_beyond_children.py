@@ -198,3 +198,20 @@ def test_a_server_listens_on_this_machine_only_and_asks_no_network():
     assert command[command.index("--host") + 1] == "127.0.0.1"
     assert {"--continuous-batching", "bfloat16", "path"} <= set(command)
     assert server.surroundings()["HF_HUB_OFFLINE"] == "1"
+
+
+def test_a_second_interruption_while_a_child_ends_does_not_keep_it_alive(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    log = tmp_path / "log"
+    with child([sys.executable, "-c", STUBBORN], log) as process:
+        wait_until(lambda: "up" in log.read_text(), process, log, 20, "it")
+        family = descendants(process.pid)
+        monkeypatch.setattr(process, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            children.end(process)
+        monkeypatch.undo()
+        assert process.wait(20) == -signal.SIGKILL
+        psutil.wait_procs(family, timeout=20)
+        assert not any(map(at_work, family))

@@ -46,12 +46,14 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """End a process and all its descendants: ask, wait a little, then see to it."""
     family = descendants(process.pid)
     process.terminate()  # does nothing where it has ended
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(PATIENCE_S)
-    for survivor in {*family, *descendants(process.pid)}:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            survivor.kill()
-    process.kill()
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)
+    finally:  # a second Ctrl-C does not keep them alive
+        for survivor in {*family, *descendants(process.pid)}:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                survivor.kill()
+        process.kill()
     process.wait()
     psutil.wait_procs(family, timeout=PATIENCE_S)
 

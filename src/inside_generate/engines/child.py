@@ -73,9 +73,11 @@ class Child:
         with contextlib.suppress(OSError):
             if self.process.stdin is not None:
                 self.process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(patience_s)
-        self._kill_group()
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(patience_s)
+        finally:  # a second Ctrl-C does not keep it alive
+            self._kill_group()
         self.process.wait()
         self.reader.join(EXIT_S)
         if self.process.stdout is not None and not self.reader.is_alive():
