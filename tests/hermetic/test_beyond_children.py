@@ -215,3 +215,13 @@ def test_a_second_interruption_while_a_child_ends_does_not_keep_it_alive(tmp_pat
         assert process.wait(20) == -signal.SIGKILL
         psutil.wait_procs(family, timeout=20)
         assert not any(map(at_work, family))
+
+
+def test_a_readers_address_that_is_none_is_one_line_with_the_name_of_its_variable(monkeypatch):
+    monkeypatch.setenv(server.ADDRESS, "ftp://x")
+    said = f"^{server.ADDRESS}: a server's address looks like"
+    with (
+        pytest.raises(InsideGenerateError, match=said),
+        server.serving("no model", blocks=4, block_tokens=16),
+    ):
+        pytest.fail("it went on")

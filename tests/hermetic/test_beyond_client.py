@@ -1,5 +1,6 @@
 """The client times what a server streams, and says in one line what is wrong with a server."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -125,6 +126,8 @@ WRONG = {
     "odd text": (stream(chunk([1]), {"choices": [{"delta": 4}]}), 200, "ended the stream"),
     "not UTF-8": (b"data: \xff\n\n", 200, "no stream of events: not UTF-8"),
     "a page": (b"<html>hello</html>", 200, "ended the stream"),
+    "too deep": (stream("[" * 100_000), 200, "something else than JSON"),
+    "a deep refusal": (b"[" * 90_000, 500, "answered 500"),
 }
 
 
@@ -168,7 +171,14 @@ def test_a_server_without_models_is_said_to_have_none(reply):
         ask(url, "soup?")
 
 
-@pytest.mark.parametrize("address", ["", "127.0.0.1:8000", "ftp://x", "http://", "http://x:y", 3])
+ADDRESSES = [
+    *("", "127.0.0.1:8000", "ftp://x", "http://", "http://x:y", 3),
+    *("http://a..b:80", f"http://{'a' * 70}:80", "http://x/ä", "http://x/a b", " http://x"),
+    *("http://x\x00:1", "http://x/\r\ny", "http://x:1\n"),
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(ValueError, match=r"looks like http://127.0.0.1:8000, not"):
         models(address)
@@ -232,3 +242,53 @@ def test_a_percentile_is_one_of_the_values():
 def test_a_percentile_of_nothing_is_refused(values, share):
     with pytest.raises(ValueError, match=r"values|share"):
         percentile(values, share)
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated():
+    with pytest.raises(ValueError, match="no name and no password") as said:
+        models("http://me:secret@127.0.0.1:1")
+    assert "secret" not in str(said.value)
+
+
+@pytest.mark.parametrize("count", [10**400, -5, 0, True, 2.5, "3"])
+def test_a_count_of_tokens_that_cannot_be_is_none(count):
+    odd = {"usage": {"completion_tokens": count}}
+    with server(stream(chunk("a"), chunk("b", reason="stop", **odd))) as (url, _):
+        found = ask(url, "soup?")
+    assert found.completion_tokens is None
+    assert Load((found,)).tokens == 2
+
+
+def test_a_load_on_a_server_without_models_says_so():
+    with (
+        server(models_reply={"data": []}) as (url, _),
+        pytest.raises(InsideGenerateError, match="offers no model"),
+    ):
+        under_load(url, ["soup?"], 3)
+
+
+def test_a_list_of_models_that_never_ends_is_not_waited_for():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+
+        def drip():
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while True:
+                    connection.sendall(b" ")
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(InsideGenerateError, match=r"did not finish within 0\.2 s"):
+            models(url, 0.2)
+        thread.join()
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "5", None])
+def test_a_list_of_models_is_not_waited_for_without_a_limit(seconds):
+    with pytest.raises(ValueError, match="timeout_s must be a number of seconds above 0"):
+        models("http://127.0.0.1:1", seconds)

@@ -63,3 +63,9 @@ def test_an_event_without_an_end_is_refused(monkeypatch):
         list(events([b"data: "] + [b"x" * 20] * 3))
     with pytest.raises(ValueError, match="an event of more than 50"):
         list(events([b"data: xxxxxxxxxxxxxxxxxxxx\n"] * 3))
+
+
+def test_an_event_of_empty_lines_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(module, "LONGEST", 50)
+    with pytest.raises(ValueError, match="an event of more than 50"):
+        list(events([b"data:\n"] * 60))

@@ -23,6 +23,8 @@ from inside_generate.guards import check_sizes
 
 Clock = Callable[[], float]
 COUNTS = ("prompt_tokens", "completion_tokens")
+MOST_TOKENS = 1 << 32  # what says more does not count
+MOST_BYTES = 1_000_000  # of a list of models
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,22 @@ class Answer:
 
 def models(server: str, timeout_s: float = 10.0) -> list[str]:
     """Return the names of the models that a server offers."""
+    check_seconds("timeout_s", timeout_s)
+    until = time.monotonic() + timeout_s
     with _reply(server, "GET", "/v1/models", None, timeout_s) as reply:
-        found = _json(server, reply.read(1_000_000))
+        data = b""
+        for piece in _bytes(reply, until):
+            data += piece
+            if len(data) > MOST_BYTES:
+                break
+        found = _json(server, data)
     try:
-        return [str(model["id"]) for model in found["data"]]
+        names = [str(model["id"]) for model in found["data"]]
     except (KeyError, TypeError):
         raise InsideGenerateError(f"{server} lists no models: {shown(found)}") from None
+    if not names:
+        raise InsideGenerateError(f"{server} offers no model")
+    return names
 
 
 def ask(
@@ -86,7 +98,7 @@ def ask(
     check_sizes(1, max_tokens=max_tokens)
     check_seconds("timeout_s", timeout_s)
     request = {
-        "model": model or _first(models(server, timeout_s), server),
+        "model": model or models(server, timeout_s)[0],
         "messages": as_messages(messages),
         "max_tokens": max_tokens,
         "temperature": 0,
@@ -148,8 +160,12 @@ def _facts(chunk: dict[str, Any]) -> dict[str, Any]:
     """Return what a chunk says about the whole answer: why it ended, how many tokens it had."""
     reason, usage = _choice(chunk).get("finish_reason"), chunk.get("usage")
     found = usage if isinstance(usage, Mapping) else {}
-    counts = {name: found[name] for name in COUNTS if isinstance(found.get(name), int)}
+    counts = {name: found[name] for name in COUNTS if _is_count(found.get(name))}
     return counts | ({"finish_reason": str(reason)} if reason else {})
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_TOKENS
 
 
 def _choice(chunk: dict[str, Any]) -> Mapping[str, Any]:
@@ -186,20 +202,18 @@ def _connection(server: str, timeout_s: float) -> http.client.HTTPConnection:
     try:
         parts = urlsplit(server)
         port = parts.port
+        (parts.hostname or "").encode("idna")
+        is_plain = server.isascii() and server.isprintable() and " " not in server
     except (ValueError, AttributeError):
-        parts, port = urlsplit(""), None
+        parts, port, is_plain = urlsplit(""), None, False
     kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-    if parts.scheme not in kinds or not parts.hostname:
+    if "@" in parts.netloc:  # not shown: it may hold a password
+        raise ValueError("a server's address holds no name and no password: no key is sent to it")
+    if parts.scheme not in kinds or not parts.hostname or not is_plain:
         raise ValueError(
             f"a server's address looks like http://127.0.0.1:8000, not {shown(server)}"
         )
     return kinds[parts.scheme](parts.hostname, port, timeout=timeout_s)
-
-
-def _first(names: list[str], server: str) -> str:
-    if not names:
-        raise InsideGenerateError(f"{server} offers no model")
-    return names[0]
 
 
 def _json(server: str, data: str | bytes) -> Any:
@@ -212,7 +226,7 @@ def _json(server: str, data: str | bytes) -> Any:
 def _loads(data: str | bytes) -> Any:
     try:
         return json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return data.decode("utf-8", "replace") if isinstance(data, bytes) else data
 
 

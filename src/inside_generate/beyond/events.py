@@ -19,15 +19,17 @@ def events(pieces: Iterable[bytes]) -> Iterator[str]:
     Raises ``ValueError`` where the stream is not UTF-8, or an event has no end.
     """
     data: list[str] = []
+    size = 0
     for line in lines(pieces):
         field, _, value = line.partition(":")
         if field == "data":  # an empty field begins a remark; other fields are not for us
             data.append(value.removeprefix(" "))
-            if sum(map(len, data)) > LONGEST:
+            size += len(data[-1]) + 1  # the newline between two counts as well
+            if size > LONGEST:
                 raise ValueError(f"an event of more than {LONGEST} characters")
         elif not line and data:
             yield "\n".join(data)
-            data = []
+            data, size = [], 0
 
 
 def lines(pieces: Iterable[bytes]) -> Iterator[str]:

@@ -56,7 +56,10 @@ def serving(
     check_sizes(4, block_tokens=block_tokens)  # the library's own least
     check_seconds("start_s", start_s)
     if address := os.environ.get(ADDRESS):
-        models(address)
+        try:
+            models(address)
+        except ValueError as error:  # what a reader has set is answered in one line
+            raise InsideGenerateError(f"{ADDRESS}: {error}") from error
         yield Server(address.rstrip("/"), ours=False)
         return
     check_installed()
