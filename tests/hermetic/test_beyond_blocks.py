@@ -76,3 +76,9 @@ def test_what_cannot_be_served_is_refused(wrong, words):
     right = {"requests": [Request(8, 3)], "blocks": 4, "block_tokens": 8}
     with pytest.raises(ValueError, match=words):
         serve(**(right | wrong))
+
+
+@pytest.mark.parametrize(("tokens", "block"), [(2**53 + 1, 1), (3 * 10**17 + 1, 3), (10**400, 16)])
+def test_blocks_are_counted_exactly_however_many_there_are(tokens, block):
+    needed = blocks_for(tokens, block)
+    assert (needed - 1) * block < tokens <= needed * block

@@ -7,7 +7,6 @@ that begin alike.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,7 +40,7 @@ def blocks_for(tokens: int, block_tokens: int) -> int:
     """Return how many blocks hold ``tokens`` tokens: the last one may be part empty."""
     check_sizes(tokens=tokens)
     check_sizes(1, block_tokens=block_tokens)
-    return math.ceil(tokens / block_tokens)
+    return -(-tokens // block_tokens)  # rounded up, exact for numbers of any size
 
 
 def serve(
