@@ -69,7 +69,10 @@ def check_numbers(
 ) -> list[float]:
     """Return the values as floats; raise unless enough of them, finite, ``low`` to ``high``."""
     try:
-        numbers = [float(value) for value in values]
+        given = list(values)
+        if any(isinstance(value, (str, bytes)) for value in given):
+            raise TypeError  # what follows would compute with the text
+        numbers = [float(value) for value in given]
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be numbers, not {shown(values)}") from None
     if len(numbers) < at_least:

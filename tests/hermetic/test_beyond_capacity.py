@@ -91,3 +91,12 @@ def test_arrivals_times_seconds_are_in_flight():
 def test_what_cannot_be_meant_is_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
         wrong()
+
+
+@pytest.mark.parametrize("odd", ["80e9", 1e308])
+def test_text_and_numbers_of_no_machine_are_refused(odd):
+    with pytest.raises(ValueError, match="step_limit_s must be"):
+        capacity(CONFIG, 64, ROOMY, odd)
+    for machine in (Machine(odd, 1e9, 1e12), Machine(1e9, odd, 1e12), Machine(1e9, 1e9, odd)):
+        with pytest.raises(ValueError, match="a machine's numbers must be"):
+            capacity(CONFIG, 64, machine, 1.0)

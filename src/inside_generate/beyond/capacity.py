@@ -79,7 +79,7 @@ def capacity(
 
     All rows are as long as ``context``: an average, or the worst case for a promise.
     """
-    check_numbers("step_limit_s", [step_limit_s], low=1e-9)
+    check_numbers("step_limit_s", [step_limit_s], low=1e-9, high=1e9)
     fit = rows_in_memory(config, context, machine, dtype)
     times = {rows: step_times(config, context, rows, machine, dtype) for rows in (1, 2)}
     in_time = min(_rows_in(times[1][name], times[2][name], step_limit_s) for name in times[1])
@@ -97,7 +97,7 @@ def requests_in_flight(requests_per_s: float, seconds_each: float) -> float:
 def check_machine(machine: Machine) -> None:
     """Raise ``ValueError`` unless a machine's numbers are above 0, its spare share below 1."""
     numbers = [machine.memory_bytes, machine.bytes_per_s, machine.flop_per_s]
-    check_numbers("a machine's numbers", numbers, low=1)
+    check_numbers("a machine's numbers", numbers, low=1, high=1e30)
     check_numbers("spare", [machine.spare], low=0, high=0.99)
 
 
