@@ -138,3 +138,10 @@ def test_the_ranks_meet_on_this_machine_and_share_its_threads(monkeypatch):
     assert "CUDA_VISIBLE_DEVICES" not in ranks.surroundings(2, "cuda")
     json.dumps(ranks.surroundings(16, "cpu"))
     assert ranks.surroundings(16, "cpu")["OMP_NUM_THREADS"] == "1"
+
+
+@pytest.mark.parametrize("model", ["/no such model", "no-such-model", ""])
+def test_a_model_that_is_not_there_is_one_line_before_any_process_starts(model):
+    with pytest.raises(InsideGenerateError, match="cannot read the config of") as said:
+        ranks.run_ranks(model, 1, [1])
+    assert "\n" not in str(said.value)

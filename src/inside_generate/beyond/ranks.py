@@ -20,7 +20,7 @@ from transformers import AutoConfig
 
 from inside_generate.beyond.children import check_seconds, child, last_words, wait_until
 from inside_generate.beyond.traffic import Transfer, check_ranks
-from inside_generate.errors import InsideGenerateError
+from inside_generate.errors import InsideGenerateError, in_a_line, shown
 from inside_generate.guards import check_ids_in_a_row
 
 PROGRAM = "inside_generate.beyond.tensor_parallel"
@@ -65,7 +65,7 @@ def run_ranks(
     On GPUs (NCCL) where there is one for each rank, else on the CPU (gloo). Raises ``ValueError``
     where the heads cannot be shared out evenly, ``InsideGenerateError`` where a rank fails.
     """
-    check_ranks(AutoConfig.from_pretrained(model, local_files_only=True), ranks)
+    check_ranks(_config(model), ranks)
     check_seconds("timeout_s", timeout_s)
     device = "cuda" if torch.cuda.device_count() >= ranks else "cpu"
     job = {
@@ -117,6 +117,15 @@ def _run(folder: Path, ranks: int, device: str, timeout_s: float) -> None:
     if process.returncode:
         code = process.returncode
         raise InsideGenerateError(f"torchrun ended with {code}: {last_words(log)}")
+
+
+def _config(model: str | Path) -> Any:
+    try:
+        return AutoConfig.from_pretrained(model, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise InsideGenerateError(
+            f"cannot read the config of {shown(str(model))}: {in_a_line(error)}"
+        ) from error
 
 
 def _read(folder: Path, rank: int) -> Rank:
