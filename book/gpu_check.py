@@ -124,10 +124,14 @@ def set_up(device: str, model: str, scratch: Path, seconds: float) -> dict[str, 
     command += ["--device", device, "--model", model]
     environment = gpu_parts.environment(ROOT, {})
     outcome = run_child(command, min(SET_UP_S, seconds), ROOT, environment, threading.Event())
+    if outcome.state == "timed out":
+        raise CheckError(
+            f"looking at the machine takes longer than {outcome.seconds:.0f} s; give it more time "
+            "with --minutes, or see what keeps `import torch`"
+        )
     if outcome.state != "passed":
         said = outcome.said[-1] if outcome.said else "it said nothing"
-        what = "has to be ended" if outcome.state == "timed out" else "fails"
-        raise CheckError(f"looking at the machine {what} after {outcome.seconds:.0f} s: {said}")
+        raise CheckError(f"looking at the machine fails after {outcome.seconds:.0f} s: {said}")
     found: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return found
 

@@ -496,3 +496,15 @@ def test_what_is_no_plain_file_is_not_replaced_by_the_results(tmp_path):
     for file in (pipe, link):
         with pytest.raises(OSError, match="no plain file"):
             gpu_results.check_target(file)
+
+
+def test_a_machine_that_takes_too_long_to_look_at_is_one_line_that_says_what_to_type(
+    monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(gpu_machine, "__file__", str(tmp_path / "slow.py"))
+    monkeypatch.setattr(gpu_check, "SET_UP_S", 0.5)
+    (tmp_path / "slow.py").write_text("import time; time.sleep(60)\n")
+    assert gpu_check.main(["--output", str(tmp_path / "r.json")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "give it more time with --minutes" in line
+    assert "KeyboardInterrupt" not in line
