@@ -179,6 +179,12 @@ def test_keys_step_and_jump_within_the_player_and_nowhere_else(page):
     assert press(page, "End")["place"] == f"token 0 of {total}"
 
 
+def test_an_arrow_key_on_the_choice_of_prompts_chooses_and_does_not_step(page):
+    without_questions(page)
+    page.focus("generation-player select")
+    assert press(page, "ArrowRight")["place"].startswith("token 0 of")
+
+
 def test_buttons_and_slider_go_to_the_same_places(page):
     without_questions(page)
     total = record(NAMES[0])["generated_tokens"]
