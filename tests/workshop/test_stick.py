@@ -40,7 +40,7 @@ def alone(tmp_path_factory):
             "HOME": str(home),
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "PYTHON": getattr(sys, "_base_executable", sys.executable),
-            "OMP_NUM_THREADS": "2",
+            "OMP_NUM_THREADS": "1",
         }
         return subprocess.run(
             [*CUT, "sh", "-c", LOOPBACK, "sh", *command],
