@@ -6,6 +6,10 @@ PYTHON ?=
 PIP_ARGS ?=
 # A name of the course, or the path of a model's folder.
 MODEL ?= $(or $(INSIDE_GENERATE_MODEL),auto)
+# Where the course is published: its repository on GitHub, the site, a JupyterHub. All may be empty.
+REPO_URL ?=
+SITE_URL ?=
+HUB_URL ?=
 # Handed to JupyterLab.
 LAB_ARGS ?=
 # Handed to book/gpu_check.py; its --help lists what there is.
@@ -18,6 +22,7 @@ PIP := $(PY) -m pip install -qq --disable-pip-version-check $(PIP_ARGS)
 PYTEST := $(PY) -m pytest
 CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 STAND_INS := qwen2.5-coder-0.5b-instruct smollm2-135m-instruct
+PUBLISHED := --repo-url="$(REPO_URL)" --site-url="$(SITE_URL)" --hub-url="$(HUB_URL)"
 LESSON := notebooks/00_the_whole_path.ipynb
 
 export INSIDE_GENERATE_MODEL := $(MODEL)
@@ -42,10 +47,11 @@ help:
 	@echo "make book MODEL=NAME|PATH    another model than the one found by itself"
 	@echo "make book PYTHON=python3.12  another Python"
 	@echo "make book PIP_ARGS=...       what pip is to be told, for another build of torch, say"
+	@echo "make book REPO_URL=https://github.com/OWNER/NAME SITE_URL=... HUB_URL=...  pages to publish"
 
 book: $(VENV)/.book
 	@$(PY) -m inside_generate fetch --model "$(MODEL)"
-	@$(PY) book/build.py
+	@$(PY) book/build.py $(PUBLISHED)
 
 test: $(VENV)/.test
 	@echo "== hermetic: a tiny model, no network"
@@ -59,7 +65,7 @@ test: $(VENV)/.test
 	@$(PY) book/build.py --notebooks-only
 	@$(PYTEST) tests/notebooks -n 2
 	@echo "== book: the pages"
-	@$(PY) book/build.py
+	@$(PY) book/build.py $(PUBLISHED)
 	@$(PYTEST) tests/book
 
 test-all: clean check test

@@ -7,12 +7,16 @@ prints. `--notebooks-only` stops after notebooks and recordings have run.
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import addresses
+import launch
 import notebook_runs
 import pages
 import recordings
+from addresses import Addresses
 from inside_generate.device import choose_device, choose_dtype
 from inside_generate.environment import device_name
 from inside_generate.errors import InsideGenerateError
@@ -49,9 +53,12 @@ def run_notebooks(root: Path, notebooks: list[Path], around: dict[str, Any]) -> 
     print(f"{len(notebooks)} notebooks ran on {around['model_name']}{took}", flush=True)
 
 
-def make_pages(root: Path, documents: list[Path], notebooks: list[Path]) -> None:
+def make_pages(
+    root: Path, documents: list[Path], notebooks: list[Path], where: Addresses | None = None
+) -> None:
     """Make the pages unless those on disk were made from the same sources."""
-    pages.publish(root, notebooks)
+    where = where or Addresses()
+    pages.publish(root, notebooks, partial(addresses.settings, addresses=where))
     recordings.publish(root, recordings.wanted(root, documents))
     wanted = [pages.page_of(root, document) for document in documents]
     if not pages.are_current(root, pages.fingerprint(root), wanted):
@@ -60,19 +67,33 @@ def make_pages(root: Path, documents: list[Path], notebooks: list[Path]) -> None
     print(f"{len(wanted)} pages. Open {root / pages.HTML / 'index.html'}")
 
 
+def make_launch_copies(root: Path, notebooks: list[Path], where: Addresses) -> None:
+    """Write the copies that launch links lead to, and say where they belong."""
+    if count := launch.write(root, notebooks, where.repository):
+        print(
+            f"{count} launch copies in {root / launch.LAUNCH}: push what is in it to the branch "
+            f"{addresses.LAUNCH_BRANCH} of {where.repository}"
+        )
+
+
 def main() -> int:
     """Parse the command line, do the work, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--notebooks-only", action="store_true", help="run them, make no pages")
     parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the book")
+    parser.add_argument("--repo-url", default="", help="the course's own repository on GitHub")
+    parser.add_argument("--site-url", default="", help="where the pages will stand")
+    parser.add_argument("--hub-url", default="", help="a JupyterHub that has the course")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     try:
+        where = addresses.read(arguments.repo_url, arguments.site_url, arguments.hub_url)
         documents = pages.documents(root)
         notebooks = [path for path in documents if path.suffix == ".ipynb"]
         run_models(root, documents, notebooks)
         if not arguments.notebooks_only:
-            make_pages(root, documents, notebooks)
+            make_pages(root, documents, notebooks, where)
+            make_launch_copies(root, notebooks, where)
     except (pages.BookError, InsideGenerateError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

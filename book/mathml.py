@@ -31,7 +31,8 @@ def visit_math(translator: HTML5Translator, node: nodes.math) -> None:
 
 def visit_math_block(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula of its own, in a box that scrolls where the screen is too narrow."""
-    translator.body.append(f'<div class="formula">{formula(node, as_block=True)}</div>\n')
+    box = '<div class="formula" tabindex="0" role="group" aria-label="Formula">'  # scrolls by keys
+    translator.body.append(f"{box}{formula(node, as_block=True)}</div>\n")
     raise nodes.SkipNode
 
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +50,22 @@ def source_of(root: Path, name: str) -> Path:
     raise BookError(f"_toc.yml names {name}, but there is neither {name}.ipynb nor {name}.md")
 
 
-def publish(root: Path, notebooks: Iterable[Path]) -> Path:
-    """Lay out afresh what the pages are made from, and return its folder."""
+def publish(
+    root: Path,
+    notebooks: Iterable[Path],
+    settings: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+) -> Path:
+    """Lay out afresh what the pages are made from, and return its folder.
+
+    ``settings`` adds to the book's own settings what the publisher asks for.
+    """
     source = root / SOURCE
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(root / "_toc.yml", source)
     config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
     config["execute"]["execute_notebooks"] = "off"  # they have run
+    config = settings(config)
     (source / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     runs = {path: read_record(root / EXECUTED / path) for path in notebooks}
     for path, run in runs.items():
