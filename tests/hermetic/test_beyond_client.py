@@ -215,6 +215,21 @@ def test_all_clients_ask_and_each_asks_its_own():
     assert [answer.text for answer in load.answers] == ["soup."] * 3
 
 
+@pytest.mark.parametrize(("limits", "asked"), [(4, [4, 4, 4]), ([2, 8, 4], [2, 8, 4])])
+def test_clients_share_a_limit_or_each_has_its_own(limits, asked):
+    with server() as (url, requests):
+        under_load(url, ["0", "1", "2"], limits)
+    found = {body["messages"][0]["content"]: body["max_tokens"] for _, _, body in requests}
+    assert found == {str(number): limit for number, limit in enumerate(asked)}
+
+
+@pytest.mark.parametrize("limits", [[4], [4, 4, 4], [4, 0], 0, "44", None])
+def test_limits_that_fit_no_clients_are_refused_before_anything_is_asked(limits):
+    with server() as (url, requests), pytest.raises(ValueError, match=r"limits|max_tokens"):
+        under_load(url, ["soup?"] * 2, limits)
+    assert requests == []
+
+
 def test_the_error_of_one_client_is_not_lost():
     with (
         server(b"busy", 503) as (url, _),

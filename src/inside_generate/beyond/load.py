@@ -59,23 +59,38 @@ class Load:
 
 
 def under_load(
-    server: str, conversations: Sequence[Messages], max_tokens: int, timeout_s: float = 120.0
+    server: str,
+    conversations: Sequence[Messages],
+    max_tokens: int | Sequence[int],
+    timeout_s: float = 120.0,
 ) -> Load:
     """Ask one question for each conversation, all at once, and return what was seen.
 
-    Where one of them fails the others are waited for, and its error is raised.
+    ``max_tokens`` is one limit for all of them, or a sequence with one for each. Where one of them
+    fails the others are waited for, and its error is raised.
     """
     check_sizes(1, clients=len(conversations))
     if len(conversations) > MOST_CLIENTS:
         raise ValueError(f"at most {MOST_CLIENTS} clients, not {len(conversations)}")
+    limits = _limits(len(conversations), max_tokens)
     name, together = models(server)[0], threading.Barrier(len(conversations))
 
-    def one(messages: Messages) -> Answer:
+    def one(messages: Messages, limit: int) -> Answer:
         together.wait(timeout_s)
-        return ask(server, messages, max_tokens, model=name, timeout_s=timeout_s)
+        return ask(server, messages, limit, model=name, timeout_s=timeout_s)
 
     with ThreadPoolExecutor(len(conversations)) as pool:
-        return Load(tuple(pool.map(one, conversations)))
+        return Load(tuple(pool.map(one, conversations, limits)))
+
+
+def _limits(clients: int, max_tokens: int | Sequence[int]) -> list[int]:
+    """Return a limit for each client, or raise ``ValueError``."""
+    limits = list(max_tokens) if isinstance(max_tokens, Sequence) else [max_tokens] * clients
+    if len(limits) != clients:
+        raise ValueError(f"{clients} clients need as many limits, not {len(limits)}")
+    for limit in limits:
+        check_sizes(1, max_tokens=limit)
+    return limits
 
 
 def median(values: Sequence[float]) -> float:
