@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from pages import BookError
 
 REPOSITORY = re.compile(r"https://github\.com/([A-Za-z0-9-]+)/([A-Za-z0-9._-]+?)(?:\.git)?/?")
-LAUNCH_BRANCH = "launch"
+EDITED_BRANCH, LAUNCH_BRANCH = "main", "launch"
 COLAB = "https://colab.research.google.com/github"
 ON_THE_HUB = "inside-generate"  # where the workshop's hub lays the notebooks, in each home
 
@@ -69,7 +69,7 @@ def settings(config: dict[str, Any], addresses: Addresses) -> dict[str, Any]:
     if addresses.site:
         config["html"]["baseurl"] = addresses.site
     if addresses.repository:
-        config["repository"]["url"] = addresses.repository
+        config["repository"] |= {"url": addresses.repository, "branch": EDITED_BRANCH}
         config["html"] |= {"use_repository_button": True, "use_edit_page_button": True}
     given = {"launch_repository": addresses.repository, "launch_hub": addresses.hub}
     config["sphinx"]["config"] |= {key: value for key, value in given.items() if value}

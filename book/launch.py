@@ -21,12 +21,12 @@ ABOUT = """\
 ## First: bring in the course
 
 The next cell installs the course from its [repository]({repository}), unless it is there already,
-and fetches a model, about 1 GB. This takes some minutes once, most of it for the model. The torch that
-is here stays as it is; so does every other package that is recent enough. If this
-session had loaded an older version of one that was renewed, the cell says so: then restart the session
-and run the notebook from the top.
+and fetches a model, about 1 GB. This takes some minutes once, most of it for the model. The torch
+that is here stays as it is; so does every other package that is recent enough. If this session had
+loaded an older version of one that was renewed, the cell says so: then restart the session and run
+the notebook from the top.
 """
-INSTALL = '''\
+INSTALL = """\
 import importlib.util
 import subprocess
 import sys
@@ -59,12 +59,12 @@ if importlib.util.find_spec("inside_generate") is None:
     renewed = [pin for pin in missing if pin.partition("==")[0].replace("-", "_") in loaded]
     if renewed:
         print("Restart the session, then run from the top. Renewed:", *renewed)
-python("inside_generate", "fetch")'''
+python("inside_generate", "fetch")"""
 README = """\
 # Launch copies
 
-The notebooks of [Inside generate()]({repository}), each with a first cell that brings in the course.
-Made by `make book REPO_URL={repository}`; edit the notebooks there, not here.
+The notebooks of [Inside generate()]({repository}), each with a first cell that brings in the
+course. Made by `make book REPO_URL={repository}`; edit the notebooks there, not here.
 """
 
 

@@ -23,7 +23,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-quic"]
 SIZES = {"wide": 1280, "narrow": 360}
 SCHEMES = ("light", "dark")
-# axe-core looks at every page at one end of both and at the other; all four would take twice as long.
+# axe-core looks at each page at one end of both and at the other; all four would take twice as long.
 AXE_LOOKS = (("wide", "light"), ("narrow", "dark"))
 BESIDE = ("search", "404")  # pages that are no document
 
@@ -31,6 +31,10 @@ BESIDE = ("search", "404")  # pages that are no document
 LOOK = """() => {
   const style = (element) => getComputedStyle(element);
   const content = document.querySelector('.bd-article') || document.body;
+  const clear = (colour) => ['transparent', 'rgba(0, 0, 0, 0)'].includes(colour);
+  const behind = (element) => clear(style(element).backgroundColor) && element.parentElement
+    ? behind(element.parentElement) : style(element).backgroundColor;
+  const code = [...document.querySelectorAll('.highlight pre, .highlight pre span')];
   return {
     width: document.documentElement.scrollWidth,
     room: window.innerWidth,
@@ -38,16 +42,22 @@ LOOK = """() => {
     ink: style(content).color,
     paper: style(document.body).backgroundColor,
     broken: [...document.images].filter((image) => !image.naturalWidth).map((image) => image.src),
+    code: [...new Set(code.map((part) => `${style(part).color} on ${behind(part)}`))],
     flat: [...document.querySelectorAll('math')]
       .filter((formula) => formula.checkVisibility() && !formula.getBoundingClientRect().height)
       .map((formula) => formula.textContent),
   };
 }"""
 
-# What axe-core has against a page, with everything unfolded. `preload` would fetch the styles again.
+# What axe-core has against a page, with everything unfolded. `preload` would fetch the styles
+# again. Code is laid down without the elements that colour it: thousands, which take axe-core
+# minutes in all; what a visit notes of their colours is checked on its own.
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text("utf-8")
 AXE_RUN = """async () => {
   for (const folded of document.querySelectorAll('details')) folded.open = true;
+  for (const code of document.querySelectorAll('.highlight pre')) {
+    code.textContent = code.textContent;
+  }
   const found = await axe.run(document, {
     runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']},
     rules: {'label-content-name-mismatch': {enabled: true}},

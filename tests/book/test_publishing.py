@@ -40,6 +40,7 @@ def books(tmp_path_factory):
     return found
 
 
+@functools.cache
 def soup(html: Path, name: str) -> BeautifulSoup:
     return BeautifulSoup((html / f"{name}.html").read_text("utf-8"), "html.parser")
 
@@ -133,7 +134,10 @@ class Host(Quiet):
 @pytest.mark.parametrize("missing", ["gone.html", "notebooks/gone.html", "book/gone.html"])
 def test_a_missing_page_leads_back_to_the_book_from_any_of_its_folders(browser, missing):
     handler = functools.partial(Host, directory=str(HTML))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, closing(browser.new_page()) as page:
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+        closing(browser.new_page()) as page,
+    ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         root = f"http://127.0.0.1:{server.server_port}/"
         assert page.goto(root + missing).status == 404

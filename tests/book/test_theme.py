@@ -29,7 +29,9 @@ def test_the_layout_has_the_blocks_that_ours_extends():
     layout = (PYDATA / "layout.html").read_text("utf-8")
     assert layout.count('|| "{{ default_mode }}"') == 2
     assert "{%- block css %}" in layout
-    assert re.search(r'block body_tag %\}\s*<body data-default-mode="\{\{ default_mode \}\}">', layout)
+    assert re.search(
+        r'block body_tag %\}\s*<body data-default-mode="\{\{ default_mode \}\}">', layout
+    )
     assert 'extends "pydata_sphinx_theme/layout.html"' in (BOOK / "layout.html").read_text("utf-8")
 
 

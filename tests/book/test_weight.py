@@ -9,6 +9,7 @@ from bs4 import BeautifulSoup
 from tests.book.conftest import HTML, NAMES
 
 import pages
+from notebook_runs import PINS
 
 PAGE_BYTES = 1_500_000
 SHARED_BYTES = 500_000
@@ -30,6 +31,9 @@ def test_a_page_with_its_pictures_is_light(name):
 def bare(tmp_path_factory) -> set[str]:
     """The shared files of a book of one page, with the same theme and nothing of ours."""
     root = tmp_path_factory.mktemp("bare")
+    for name in PINS:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
     (root / pages.SOURCE).mkdir(parents=True)
     (root / pages.SOURCE / "_config.yml").write_text("title: Bare\n")
     (root / pages.SOURCE / "_toc.yml").write_text("format: jb-book\nroot: one\n")

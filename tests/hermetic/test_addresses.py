@@ -71,7 +71,9 @@ def test_an_address_ends_in_one_slash():
 
 def test_launch_links_are_well_formed_whatever_a_notebook_is_called():
     read = addresses.read("https://github.com/o/n", "", "https://hub.test/base")
-    assert read.colab("notebooks/a b#?é.ipynb").endswith("/o/n/blob/launch/notebooks/a%20b%23%3F%C3%A9.ipynb")
+    assert read.colab("notebooks/a b#?é.ipynb").endswith(
+        "/o/n/blob/launch/notebooks/a%20b%23%3F%C3%A9.ipynb"
+    )
     assert read.on_hub("notebooks/a b.ipynb") == (
         "https://hub.test/base/hub/user-redirect/lab/tree/inside-generate/notebooks/a%20b.ipynb"
     )

@@ -53,7 +53,9 @@ def document(*paragraphs: str) -> nodes.document:
 
 
 def test_a_description_is_the_first_paragraph_cut_at_a_word():
-    assert page_head.description(document("Short,\nof two lines.", "Next.")) == "Short, of two lines."
+    assert (
+        page_head.description(document("Short,\nof two lines.", "Next.")) == "Short, of two lines."
+    )
     long = page_head.description(document("word " * 100))
     assert long.endswith("word …")
     assert len(long) <= page_head.LONGEST + 2
