@@ -23,7 +23,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-quic"]
 SIZES = {"wide": 1280, "narrow": 360}
 SCHEMES = ("light", "dark")
-# axe-core looks at each page at one end of both and at the other; all four would take twice as long.
+# axe-core looks at each page at one end of both and at the other; all four take twice as long.
 AXE_LOOKS = (("wide", "light"), ("narrow", "dark"))
 BESIDE = ("search", "404")  # pages that are no document
 
