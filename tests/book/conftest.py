@@ -23,7 +23,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-quic"]
 SIZES = {"wide": 1280, "narrow": 360}
 SCHEMES = ("light", "dark")
-# axe-core looks at each page at one end of both and at the other; all four take twice as long.
+# axe-core looks at every page at both ends; all four looks would take twice as long.
 AXE_LOOKS = (("wide", "light"), ("narrow", "dark"))
 BESIDE = ("search", "404")  # pages that are no document
 
@@ -49,9 +49,9 @@ LOOK = """() => {
   };
 }"""
 
-# What axe-core has against a page, with everything unfolded. `preload` would fetch the styles
-# again. Code is laid down without the elements that colour it: thousands, which take axe-core
-# minutes in all; what a visit notes of their colours is checked on its own.
+# What axe-core has against a page, with all unfolded. `preload` would fetch the styles again.
+# Code is laid down without the elements that colour it: thousands, which take axe-core minutes in
+# all; what a visit notes of their colours is checked on its own.
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text("utf-8")
 AXE_RUN = """async () => {
   for (const folded of document.querySelectorAll('details')) folded.open = true;
