@@ -66,7 +66,7 @@ test: $(VENV)/.test
 	@$(PYTEST) tests/notebooks -n 2
 	@echo "== book: the pages"
 	@$(PY) book/build.py $(PUBLISHED)
-	@$(PYTEST) tests/book
+	@$(PYTEST) tests/book -n 2 --dist loadfile
 
 test-all: clean check test
 	@echo "== workshop: the stick without a network, a class on a JupyterHub"
