@@ -37,7 +37,8 @@ def test_every_link_says_where_it_leads(article):
 
 
 def test_every_table_has_header_cells(article):
-    assert [str(table)[:100] for table in article.find_all("table") if not table.find("th")] == []
+    filled = [table for table in article.find_all("table") if table.find("td")]  # or by a script
+    assert [str(table)[:100] for table in filled if not table.find("th")] == []
 
 
 def test_every_chinese_passage_is_marked_as_such(article):
