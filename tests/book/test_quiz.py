@@ -110,7 +110,7 @@ def test_without_javascript_each_question_has_its_answers_and_a_folded_explanati
         assert plain.locator("fieldset.quiz input").count() == 0
         assert plain.locator(".reasons:visible").count() == 0
         plain.locator("fieldset.quiz summary").first.click()
-        assert "A is right." in plain.locator(".reasons").first.inner_text()
+        assert "B is right." in plain.locator(".reasons").first.inner_text()
 
 
 def test_other_pages_do_not_load_the_quiz():
