@@ -9,8 +9,9 @@ from tests.book.conftest import HTML, NAMES
 KINDS = [NAMES[0], next(name for name in NAMES if "08" in name), NAMES[-1], "search"]
 
 FOCUSED = """() => {
-  const one = document.activeElement;
+  let one = document.activeElement;
   if (!one || one === document.body) return null;
+  while (one.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;  // in the player
   const box = one.getBoundingClientRect(), style = getComputedStyle(one);
   const ring = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0;
   const caret = one.matches('input, textarea, select');
@@ -101,7 +102,8 @@ def test_menus_and_solutions_open_and_close_by_keys(browser):
         assert page.locator(".dropdown-menu.show a").first.is_visible()
         page.keyboard.press("Escape")
         assert page.locator(".dropdown-menu.show").count() == 0
-        summary = page.locator(".bd-article details > summary").first
+        folded = page.locator(".bd-article details:not(generation-player details)").first
+        summary = folded.locator("> summary")
         summary.focus()
         page.keyboard.press("Enter")
-        assert page.locator(".bd-article details").first.get_attribute("open") is not None
+        assert folded.get_attribute("open") is not None
