@@ -12,7 +12,6 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -22,6 +21,7 @@ from typing import Any
 
 import wheelhouse
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE
+from inside_generate.environment import source_commit
 from inside_generate.errors import InsideGenerateError, in_a_line
 from inside_generate.getting.hub import find_in_hub_cache
 from inside_generate.getting.integrity import read_manifest, write_manifest
@@ -105,7 +105,7 @@ def fill(
     write(stage / "requirements.txt", "".join(f"{name}=={pins[name]}\n" for name in pins))
     record = {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "source_commit": commit(root),
+        "source_commit": source_commit(),
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "python_at_least": wheelhouse.oldest_python(wheels),
         "system": platform.system(),
@@ -177,16 +177,6 @@ def check_space(folder: Path, wanted: int) -> None:
             f"{folder} needs {wanted / MB:,.0f} MB more and the disk has {free / MB:,.0f} MB free; "
             "make room, or name a folder on another disk with --output"
         )
-
-
-def commit(root: Path) -> str | None:
-    """The commit that the folder stands at; None where git cannot tell."""
-    command = ["git", "-C", str(root), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
 
 
 def main() -> int:

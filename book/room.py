@@ -26,10 +26,10 @@ import psutil
 
 import room_hub
 from inside_generate.checkpoints import WEIGHTS
-from inside_generate.environment import cpu_name
+from inside_generate.environment import cpu_name, source_commit
 from inside_generate.errors import InsideGenerateError
 from inside_generate.models import find
-from offline import STUDENT, commit, name_of
+from offline import STUDENT, name_of
 from pages import BookError
 from room_learner import Learner
 from room_memory import Room, of_file, rollup
@@ -116,7 +116,7 @@ def rehearse(root: Path, learners: int, notebook: str) -> dict[str, Any]:
                     name: of_file(pids[0], WEIGHTS) for name, pids in room.kernels().items() if pids
                 }
                 own = sum(rollup(one.pid).get("Pss", 0) for one in hub_itself(hub.process))
-    return about(root, model, notebook) | {
+    return about(model, notebook) | {
         "learners": [
             {"name": name, **took[name], **most(room, name), "weights_mapped": mapped.get(name, {})}
             for name in names
@@ -162,11 +162,11 @@ def most(room: Room, name: str) -> dict[str, int]:
     return {f"{kind}_bytes": count for kind, count in room.most[name].items()}
 
 
-def about(root: Path, model: Path, notebook: str) -> dict[str, Any]:
+def about(model: Path, notebook: str) -> dict[str, Any]:
     """When, where and with what a rehearsal was held."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "source_commit": commit(root),
+        "source_commit": source_commit(),
         "notebook": notebook,
         "model": name_of(model),
         "weights_bytes": (model / WEIGHTS).stat().st_size if (model / WEIGHTS).is_file() else None,

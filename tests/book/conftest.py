@@ -5,7 +5,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -157,6 +157,24 @@ def violations(page) -> list[str]:
     """What axe-core has against the page, a line for each place."""
     page.evaluate(f"{AXE}; null")
     return page.evaluate(AXE_RUN)
+
+
+@pytest.fixture(scope="session")
+def open_quietly(browser, site):
+    """Return a function that opens a page for a block; the console has to stay silent in it."""
+
+    @contextmanager
+    def go(path: str, width: int):
+        complaints: list[str] = []
+        context = browser.new_context(viewport={"width": width, "height": 900})
+        with closing(context), closing(context.new_page()) as page:
+            page.on("console", lambda said: note(said, complaints))
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.goto(f"{site}/{path}")
+            yield page
+            assert complaints == []
+
+    return go
 
 
 def note(said, complaints: list[str]) -> None:

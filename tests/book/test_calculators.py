@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 import torch
-from tests.book.conftest import ROOT, note
+from tests.book.conftest import ROOT
 from transformers import AutoConfig, AutoModelForCausalLM
 
 import calculators
@@ -63,16 +63,9 @@ COUNTS_OF_THE_CACHE = """(text) => {
 
 
 @pytest.fixture(scope="module")
-def opened(browser, site):
-    """The page, once, and what the console said."""
-    complaints: list[str] = []
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    with closing(context), closing(context.new_page()) as page:
-        page.on("console", lambda said: note(said, complaints))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"{site}/{PAGE}")
+def opened(open_quietly):
+    with open_quietly(PAGE, 1280) as page:
         yield page
-        assert complaints == []
 
 
 @pytest.fixture

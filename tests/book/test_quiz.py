@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import pytest
-from tests.book.conftest import ROOT, note
+from tests.book.conftest import ROOT
 
 import quiz
 
@@ -12,16 +12,9 @@ QUESTIONS = [one for questions in quiz.read_quiz(ROOT).values() for one in quest
 
 
 @pytest.fixture(scope="module")
-def opened(browser, site):
-    """The page, once, and what the console said."""
-    complaints: list[str] = []
-    context = browser.new_context(viewport={"width": 360, "height": 740})
-    with closing(context), closing(context.new_page()) as page:
-        page.on("console", lambda said: note(said, complaints))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"{site}/{PAGE}")
+def opened(open_quietly):
+    with open_quietly(PAGE, 360) as page:
         yield page
-        assert complaints == []
 
 
 @pytest.fixture

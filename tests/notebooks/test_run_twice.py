@@ -13,11 +13,8 @@ from nbformat.v4 import new_code_cell
 
 import notebook_runs
 import pages
-from inside_generate.errors import InsideGenerateError
-from inside_generate.models import find
 
 ROOT = Path(__file__).parents[2]
-SMALL = "smollm2-135m-instruct"
 LESSONS = [document for document in pages.documents(ROOT) if document.suffix == ".ipynb"]
 COUNT_MODELS = """
 import gc
@@ -29,14 +26,6 @@ loaded = [(one.name_or_path, one.dtype, one.device) for one in models
           if one.name_or_path and hasattr(one, "lm_head")]
 assert len(loaded) == len(set(loaded)), loaded
 """
-
-
-@pytest.fixture(scope="module")
-def small() -> str:
-    try:
-        return str(find(SMALL))
-    except InsideGenerateError as error:
-        pytest.skip(f"needs the small model: {error}")
 
 
 def doubled(lesson: Path):

@@ -14,12 +14,9 @@ import chapters
 import notebook_runs
 import pages
 import student
-from inside_generate.errors import InsideGenerateError
 from inside_generate.exercises.checking import UNTRIED
-from inside_generate.models import find
 
 ROOT = Path(__file__).parents[2]
-SMALL = "smollm2-135m-instruct"
 SOME = ["00_the_whole_path", "09_stopping"]
 LESSONS = sorted(chapters.notebooks(ROOT)) if os.environ.get("TEST_ALL") else SOME
 
@@ -30,14 +27,6 @@ def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("workshop") / "student"
     assert student.main(["--output", str(made)]) == 0
     return made
-
-
-@pytest.fixture(scope="module")
-def small() -> str:
-    try:
-        return str(find(SMALL))
-    except InsideGenerateError as error:
-        pytest.skip(f"needs the small model: {error}")
 
 
 def said(cell) -> str:
