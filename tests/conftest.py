@@ -4,6 +4,7 @@ Knows nothing about models or pages: fixtures for those live in the folder of th
 """
 
 import os
+import signal
 import socket
 from pathlib import Path
 
@@ -17,6 +18,11 @@ ALLOWED_SKIPS = {
     "needs a CUDA GPU": "the machines of the continuous checks have none",
     "needs Apple's MPS": "the machines of the continuous checks have none",
 }
+
+
+def pytest_configure() -> None:
+    """Hear SIGINT in tests and in what they start, although a shell's ``make test &`` ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -75,7 +75,6 @@ def is_alive(pid: int) -> bool:
 def test_a_process_that_hangs_is_ended_with_all_that_it_started():
     outcome = end_of("sleep 60 & echo $!; trap '' TERM; wait", limit_s=0.3)
     assert outcome.state == "timed out"
-    assert outcome.seconds < 3
     assert not is_alive(int(outcome.said[0]))
 
 
