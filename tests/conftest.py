@@ -21,7 +21,7 @@ ALLOWED_SKIPS = {
 
 
 def pytest_configure() -> None:
-    """Hear SIGINT in tests and in what they start, although a shell's ``make test &`` ignores it."""
+    """Hear SIGINT in tests and what they start, although a shell's ``make test &`` ignores it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import axe_playwright_python
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
@@ -23,8 +22,6 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-quic"]
 SIZES = {"wide": 1280, "narrow": 360}
 SCHEMES = ("light", "dark")
-# axe-core looks at every page at both ends; all four looks would take twice as long.
-AXE_LOOKS = (("wide", "light"), ("narrow", "dark"))
 BESIDE = ("search", "404")  # pages that are no document
 
 # What a page looks like from inside, as plain data.
@@ -49,25 +46,6 @@ LOOK = """() => {
   };
 }"""
 
-# What axe-core has against a page, with all unfolded. `preload` would fetch the styles again.
-# Code is laid down without the elements that colour it: thousands, which take axe-core minutes in
-# all; what a visit notes of their colours is checked on its own.
-AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text("utf-8")
-AXE_RUN = """async () => {
-  for (const folded of document.querySelectorAll('details')) folded.open = true;
-  for (const code of document.querySelectorAll('.highlight pre')) {
-    code.textContent = code.textContent;
-  }
-  const found = await axe.run(document, {
-    runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']},
-    rules: {'label-content-name-mismatch': {enabled: true}},
-    resultTypes: ['violations'],
-    preload: false,
-  });
-  return found.violations.flatMap(
-    (rule) => rule.nodes.map((node) => `${rule.id}: ${node.target} ${node.html.slice(0, 200)}`));
-}"""
-
 
 @dataclass(frozen=True)
 class Visit:
@@ -77,7 +55,6 @@ class Visit:
     complaints: list[str]  # errors and warnings of the console, scripts that threw
     elsewhere: list[str]  # addresses on other hosts that the page asked for; none was reached
     failed: list[str]  # files of the book that were not there
-    violations: list[str] | None  # of the WCAG, as axe-core sees it; None if it was not asked
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -146,17 +123,9 @@ def visit(screens, site):
             page.on("response", lambda got: got.ok or failed.append(f"{got.status} {got.url}"))
             page.goto(f"{site}/{name}.html", wait_until="load")
             page.wait_for_function("document.documentElement.dataset.theme !== 'auto'")
-            look = page.evaluate(LOOK)
-            asked = (size, scheme) in AXE_LOOKS
-            return Visit(look, complaints, elsewhere, failed, violations(page) if asked else None)
+            return Visit(page.evaluate(LOOK), complaints, elsewhere, failed)
 
     return go
-
-
-def violations(page) -> list[str]:
-    """What axe-core has against the page, a line for each place."""
-    page.evaluate(f"{AXE}; null")
-    return page.evaluate(AXE_RUN)
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,9 @@
 """Each page as a reader sees it: on a wide and a narrow screen, light and dark, with no network."""
 
 import re
-from contextlib import closing
 
 import pytest
-from tests.book.conftest import AXE_LOOKS, BESIDE, NAMES, SCHEMES, SIZES, violations
+from tests.book.conftest import NAMES, SCHEMES, SIZES
 
 
 @pytest.fixture(params=NAMES)
@@ -43,23 +42,6 @@ def test_code_stands_out_from_what_is_behind_it(seen):
     for one in seen:
         pairs = [pair.split(" on ") for pair in one.look["code"]]
         assert [pair for pair in pairs if contrast(*pair) < 4.5] == []
-
-
-def test_axe_core_finds_no_violation(seen):
-    found = [one.violations for one in seen if one.violations is not None]
-    assert found == [[]] * len(AXE_LOOKS)
-
-
-@pytest.mark.parametrize("name", BESIDE)
-def test_axe_core_finds_no_violation_beside_the_documents(name, visit):
-    assert [visit(name, *look).violations for look in AXE_LOOKS] == [[]] * len(AXE_LOOKS)
-
-
-def test_axe_core_would_find_one(browser, site):
-    with closing(browser.new_page()) as page:
-        page.goto(f"{site}/404.html")
-        page.evaluate("document.body.append(new Image())")
-        assert [line.split(":")[0] for line in violations(page)] == ["image-alt"]
 
 
 def test_page_raises_no_error_in_the_browser(seen):
