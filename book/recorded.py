@@ -11,6 +11,7 @@ from typing import Any
 
 RESULTS = Path("book/workshop/results")
 MIB, MB = 1024**2, 1_000_000
+IDLE = 1.0  # a load below one process
 
 
 def sections(root: Path) -> dict[Path, str]:
@@ -51,8 +52,7 @@ def room_text(record: Mapping[str, Any]) -> str:
     return table(
         f"\n### {len(learners)} learners, {record['model']}\n\n"
         f"`{record['notebook']}` at the same time on {machine}; {record['date'][:10]}, torch "
-        f"{record['versions']['torch']}. Other work was on the machine when it began (load "
-        f"{record['load_before']}), so take the seconds for an upper end.",
+        f"{record['versions']['torch']}. {load_text(record['load_before'])}",
         ["a learner took at most", "least", "most"],
         rows,
         f"All learners together took {mib(record['together_pss_bytes'])} MiB at most; added up "
@@ -60,6 +60,13 @@ def room_text(record: Mapping[str, Any]) -> str:
         f"{mib(record['weights_bytes'])} MiB. Hub, proxy and services took "
         f"{mib(record['hub_pss_bytes'])} MiB.",
     )
+
+
+def load_text(load: float) -> str:
+    """How busy the machine was before a rehearsal, and what that means for its seconds."""
+    if load < IDLE:
+        return f"Nothing else was at work when it began (load {load})."
+    return f"Other work went on when it began (load {load}): take the seconds for an upper end."
 
 
 def sticks_text(records: Iterable[Mapping[str, Any]]) -> str:

@@ -92,10 +92,11 @@ def rehearse(root: Path, learners: int, notebook: str) -> dict[str, Any]:
 
     BookError where something cannot be set up, or goes wrong for a learner.
     """
+    model = find()
+    record = about(model, notebook)
     python, proxy = room_hub.set_up(root / FOLDER)
     names = [f"learner{number}" for number in range(1, learners + 1)]
     lesson = f"{COURSE}/notebooks/{notebook}.ipynb"
-    model = find()
     with empty_folder() as state, shared_home(model, state, python) as home:
         shared = {
             "COURSE_SHARED_HOME": str(home),
@@ -116,7 +117,7 @@ def rehearse(root: Path, learners: int, notebook: str) -> dict[str, Any]:
                     name: of_file(pids[0], WEIGHTS) for name, pids in room.kernels().items() if pids
                 }
                 own = sum(rollup(one.pid).get("Pss", 0) for one in hub_itself(hub.process))
-    return about(model, notebook) | {
+    return record | {
         "learners": [
             {"name": name, **took[name], **most(room, name), "weights_mapped": mapped.get(name, {})}
             for name in names
@@ -163,7 +164,7 @@ def most(room: Room, name: str) -> dict[str, int]:
 
 
 def about(model: Path, notebook: str) -> dict[str, Any]:
-    """When, where and with what a rehearsal was held."""
+    """When, where and with what a rehearsal is held; asked before it begins."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "source_commit": source_commit(),

@@ -121,6 +121,12 @@ def test_the_pages_show_what_was_recorded():
     assert "## Folders that were packed" in found["offline.md"]
 
 
+def test_a_page_says_whether_a_room_was_measured_on_an_idle_machine():
+    room = recorded.read(ROOMS[0])
+    assert "Nothing else was at work" in recorded.room_text(room | {"load_before": 0.2})
+    assert "(load 13.1): take the seconds" in recorded.room_text(room | {"load_before": 13.1})
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how pages are shared")
 def test_memory_is_read_for_a_file_that_is_mapped(tmp_path):
     import mmap
