@@ -92,14 +92,24 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def screens(browser):
-    """One reader with an empty browser for each size and scheme."""
+    """A tab for each size and scheme. All visits use the same: a new tab each time costs double."""
     return {
         (size, scheme): browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme
-        )
+        ).new_page()
         for size, width in SIZES.items()
         for scheme in SCHEMES
     }
+
+
+@contextmanager
+def hearing(page, **handlers):
+    """Hand the page's events to these handlers, by the events' names, as long as a block lasts."""
+    for event, handler in handlers.items():
+        page.on(event, handler)
+    yield
+    for event, handler in handlers.items():
+        page.remove_listener(event, handler)
 
 
 @pytest.fixture(scope="session")
@@ -116,14 +126,19 @@ def visit(screens, site):
                 elsewhere.append(route.request.url)
             route.continue_() if here else route.abort()
 
-        with closing(screens[size, scheme].new_page()) as page:
-            page.route("**/*", only_here)
-            page.on("console", lambda said: note(said, complaints))
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("response", lambda got: got.ok or failed.append(f"{got.status} {got.url}"))
+        page = screens[size, scheme]
+        page.route("**/*", only_here)
+        with hearing(
+            page,
+            console=lambda said: note(said, complaints),
+            pageerror=lambda error: complaints.append(str(error)),
+            response=lambda got: got.ok or failed.append(f"{got.status} {got.url}"),
+        ):
             page.goto(f"{site}/{name}.html", wait_until="load")
             page.wait_for_function("document.documentElement.dataset.theme !== 'auto'")
-            return Visit(page.evaluate(LOOK), complaints, elsewhere, failed)
+            look = page.evaluate(LOOK)
+        page.unroute("**/*", only_here)
+        return Visit(look, complaints, elsewhere, failed)
 
     return go
 

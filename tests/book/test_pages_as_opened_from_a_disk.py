@@ -2,10 +2,11 @@
 
 import re
 from contextlib import closing
+from functools import cache
 
 import pytest
 from bs4 import BeautifulSoup
-from tests.book.conftest import BESIDE, HTML, NAMES
+from tests.book.conftest import BESIDE, HTML, NAMES, hearing
 
 OUTSIDE = re.compile(r"""(?:url\(|@import\s*)["']?\s*(?:https?:)?//""")
 PAPER = """() => {
@@ -37,21 +38,23 @@ def reader(browser):
 @pytest.fixture(scope="module")
 def opened(reader):
     """Return a function that opens a page once, then prints it, and says what happened."""
-    kept = {}
+    page = reader.new_page()
 
+    @cache
     def go(name: str) -> dict:
-        if name not in kept:
-            asked, complaints = [], []
-            with closing(reader.new_page()) as page:
-                page.on("request", lambda request: asked.append(request.url))
-                page.on("console", lambda said: complaints.append((said.type, said.text)))
-                page.on("pageerror", lambda error: complaints.append(("error", str(error))))
-                page.goto((HTML / f"{name}.html").as_uri(), wait_until="load")
-                page.emulate_media(media="print")
-                paper = page.evaluate(PAPER) if name in NAMES else None
-            bad = [text for kind, text in complaints if kind in ("error", "warning")]
-            kept[name] = {"asked": asked, "complaints": bad, "paper": paper}
-        return kept[name]
+        asked, complaints = [], []
+        with hearing(
+            page,
+            request=lambda request: asked.append(request.url),
+            console=lambda said: complaints.append((said.type, said.text)),
+            pageerror=lambda error: complaints.append(("error", str(error))),
+        ):
+            page.emulate_media(media="screen")
+            page.goto((HTML / f"{name}.html").as_uri(), wait_until="load")
+            page.emulate_media(media="print")
+            paper = page.evaluate(PAPER) if name in NAMES else None
+        bad = [text for kind, text in complaints if kind in ("error", "warning")]
+        return {"asked": asked, "complaints": bad, "paper": paper}
 
     return go
 

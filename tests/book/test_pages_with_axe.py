@@ -40,10 +40,10 @@ def violations(page) -> list[str]:
 @pytest.mark.parametrize("name", [*NAMES, *BESIDE])
 @pytest.mark.parametrize("look", LOOKS, ids=" and ".join)
 def test_axe_core_finds_no_violation(name, look, screens, site):
-    with closing(screens[look].new_page()) as page:
-        page.goto(f"{site}/{name}.html", wait_until="load")
-        page.wait_for_function("document.documentElement.dataset.theme !== 'auto'")
-        assert violations(page) == []
+    page = screens[look]
+    page.goto(f"{site}/{name}.html", wait_until="load")
+    page.wait_for_function("document.documentElement.dataset.theme !== 'auto'")
+    assert violations(page) == []
 
 
 def test_axe_core_would_find_one(browser, site):

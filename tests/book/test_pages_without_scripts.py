@@ -1,7 +1,6 @@
 """Each page with scripts switched off: all of the lesson is there, and nothing that is dead."""
 
 import re
-from contextlib import closing
 
 import pytest
 from tests.book.conftest import HTML, NAMES, SIZES
@@ -34,13 +33,13 @@ LOOK = """() => {
 
 @pytest.fixture(scope="module")
 def plain(browser):
-    """Readers without scripts, one for each size."""
+    """Tabs without scripts, one for each size."""
     return {
         size: browser.new_context(
             viewport={"width": width, "height": 900},
             java_script_enabled=False,
             color_scheme="dark",
-        )
+        ).new_page()
         for size, width in SIZES.items()
     }
 
@@ -48,10 +47,9 @@ def plain(browser):
 @pytest.fixture(params=NAMES)
 def seen(request, plain):
     looks = {}
-    for size, context in plain.items():
-        with closing(context.new_page()) as page:
-            page.goto((HTML / f"{request.param}.html").as_uri())
-            looks[size] = page.evaluate(LOOK)
+    for size, page in plain.items():
+        page.goto((HTML / f"{request.param}.html").as_uri())
+        looks[size] = page.evaluate(LOOK)
     return looks
 
 
@@ -68,15 +66,15 @@ def test_everything_is_there_and_nothing_is_dead(seen):
 
 def test_what_is_folded_opens_without_a_script(plain):
     name = next(name for name in NAMES if "08" in name)
-    with closing(plain["wide"].new_page()) as page:
-        page.goto((HTML / f"{name}.html").as_uri())
-        for summary in page.locator(".bd-article details > summary").all():
-            summary.press("Enter")
-        assert page.locator(".bd-article details:not([open])").count() == 0
-        assert page.locator(".bd-article details[open] pre").first.is_visible()
+    page = plain["wide"]
+    page.goto((HTML / f"{name}.html").as_uri())
+    for summary in page.locator(".bd-article details > summary").all():
+        summary.press("Enter")
+    assert page.locator(".bd-article details:not([open])").count() == 0
+    assert page.locator(".bd-article details[open] pre").first.is_visible()
 
 
 def test_the_search_page_says_that_it_needs_a_script(plain):
-    with closing(plain["wide"].new_page()) as page:
-        page.goto((HTML / "search.html").as_uri())
-        assert "JavaScript" in page.locator("main").inner_text()
+    page = plain["wide"]
+    page.goto((HTML / "search.html").as_uri())
+    assert "JavaScript" in page.locator("main").inner_text()
