@@ -5,12 +5,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import metadata, packages_distributions, version
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +64,16 @@ def test_what_is_installed_is_what_is_pinned():
     wanted = {**DIRECT, **INDIRECT, **TESTING}
     found = {name: version(name).split("+")[0] for name in wanted}
     assert found == wanted
+
+
+@pytest.mark.parametrize("name", sorted({*DIRECT, *INDIRECT, *TESTING}))
+def test_each_pin_installs_on_every_python_that_the_readme_means(name):
+    try:
+        about = metadata(name)
+    except PackageNotFoundError:  # some are for other systems
+        pytest.skip(f"{name} is not installed here")
+    accepted = SpecifierSet(about["Requires-Python"] or "")
+    assert [python for python in ("3.11.0", "3.12.0", "3.13.0") if python not in accepted] == []
 
 
 def imported_by_the_package() -> set[str]:
