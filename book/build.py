@@ -69,7 +69,7 @@ def make_pages(
 
 def make_launch_copies(root: Path, notebooks: list[Path], where: Addresses) -> None:
     """Write the copies that launch links lead to, and say where they belong."""
-    if count := launch.write(root, notebooks, where.repository):
+    if count := launch.write(root, notebooks, where):
         print(
             f"{count} launch copies in {root / launch.LAUNCH}: push what is in it to the branch "
             f"{addresses.LAUNCH_BRANCH} of {where.repository}"

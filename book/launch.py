@@ -1,10 +1,12 @@
 """Writes launch copies: the notebooks, each with a first cell that brings in the course.
 
 For places that have Python and torch but not the course, such as Colab. Knows what has to be
-installed there, and that torch stays the one that is there. The publisher pushes the folder as a
-branch of its own; the pages' links lead to it.
+installed there, and that torch stays the one that is there. Nothing lies beside a copy, so its
+links lead to the site, or else to the repository. The publisher pushes the folder as a branch of
+its own; the pages' links lead to it.
 """
 
+import posixpath
 import re
 import shutil
 import tomllib
@@ -16,7 +18,10 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from packaging.requirements import Requirement
 
+from addresses import EDITED_BRANCH, Addresses
+
 LAUNCH = Path("_build/launch")
+LINK = re.compile(r"\]\((?P<path>[\w./-]+)\.(?P<kind>ipynb|md)(?P<anchor>#[\w-]+)?\)")
 ABOUT = """\
 ## First: bring in the course
 
@@ -77,18 +82,36 @@ def pins(root: Path) -> dict[str, str]:
     return {line: exact[name] for name, line in wanted.items() if name != "torch"}
 
 
-def launch_copy(notebook: Any, repository: str, pinned: dict[str, str]) -> Any:
+def with_full_links(text: str, notebook: Path, addresses: Addresses) -> str:
+    """Markdown of `notebook` whose links to pages of the book hold wherever it is opened."""
+
+    def full(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(notebook.parent.as_posix(), link["path"]))
+        anchor = link["anchor"] or ""
+        if addresses.site:
+            return f"]({addresses.site}{target}.html{anchor})"
+        if link["kind"] == "ipynb":
+            return f"]({addresses.colab(target + '.ipynb')})"  # it heeds no anchors
+        return f"]({addresses.repository}/blob/{EDITED_BRANCH}/{target}.md{anchor})"
+
+    return LINK.sub(full, text)
+
+
+def launch_copy(notebook: Any, path: Path, addresses: Addresses, pinned: dict[str, str]) -> Any:
     """The notebook with the two cells in front. Without outputs: it has not run there yet."""
     lines = "".join(f'    "{wanted}": "{pin}",\n' for wanted, pin in pinned.items())
-    source = INSTALL.format(repository=repository, pins=f"{{\n{lines}}}")
-    about = new_markdown_cell(ABOUT.format(repository=repository), id="about-the-course")
+    source = INSTALL.format(repository=addresses.repository, pins=f"{{\n{lines}}}")
+    about = new_markdown_cell(ABOUT.format(repository=addresses.repository), id="about-the-course")
     install = new_code_cell(source, id="bring-in-the-course")
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = with_full_links(cell.source, path, addresses)
     title, *rest = notebook.cells
     notebook.cells = [title, about, install, *rest]
     return notebook
 
 
-def write(root: Path, notebooks: Iterable[Path], repository: str) -> int:
+def write(root: Path, notebooks: Iterable[Path], addresses: Addresses) -> int:
     """Write the copies of `notebooks` afresh, or remove them where there is no repository.
 
     Returns how many there are. The folder appears whole or not at all.
@@ -96,14 +119,15 @@ def write(root: Path, notebooks: Iterable[Path], repository: str) -> int:
     folder, partial = root / LAUNCH, (root / LAUNCH).with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     count = 0
-    for path in notebooks if repository else ():
-        copy = launch_copy(nbformat.read(root / path, 4), repository, pins(root))
+    for path in notebooks if addresses.repository else ():
+        copy = launch_copy(nbformat.read(root / path, 4), path, addresses, pins(root))
         nbformat.validate(copy)
         (partial / path).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(copy, partial / path)
         count += 1
     shutil.rmtree(folder, ignore_errors=True)
     if count:
-        (partial / "README.md").write_text(README.format(repository=repository), encoding="utf-8")
+        readme = README.format(repository=addresses.repository)
+        (partial / "README.md").write_text(readme, encoding="utf-8")
         partial.replace(folder)
     return count

@@ -1,6 +1,7 @@
 """Launch copies: what their first cell does on a machine that has torch but not the course."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,13 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+import addresses
 import launch
+from addresses import Addresses
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "https://github.com/owner/name"
+ADDRESSES = Addresses(REPOSITORY)
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def book(tmp_path):
 
 
 def written(book) -> nbformat.NotebookNode:
-    assert launch.write(book, [Path("notebooks/one.ipynb")], REPOSITORY) == 1
+    assert launch.write(book, [Path("notebooks/one.ipynb")], ADDRESSES) == 1
     return nbformat.read(book / launch.LAUNCH / "notebooks/one.ipynb", 4)
 
 
@@ -42,9 +46,43 @@ def test_a_copy_has_the_title_then_what_will_happen_then_the_cell_that_does_it(b
     compile(install.source, "cell", "exec")
 
 
+SITE = Addresses(REPOSITORY, site="https://example.org/course/")
+GITHUB, COLAB = f"{REPOSITORY}/blob/main", f"{addresses.COLAB}/owner/name/blob/launch"
+
+
+@pytest.mark.parametrize(
+    ("link", "where", "full"),
+    [
+        ("../book/glossary.md#kv-cache", SITE, f"{SITE.site}book/glossary.html#kv-cache"),
+        ("08_decode.ipynb#one-step", SITE, f"{SITE.site}notebooks/08_decode.html#one-step"),
+        ("../book/glossary.md#kv-cache", ADDRESSES, f"{GITHUB}/book/glossary.md#kv-cache"),
+        ("08_decode.ipynb#one-step", ADDRESSES, f"{COLAB}/notebooks/08_decode.ipynb"),
+        ("#exercises", SITE, "#exercises"),
+        ("https://example.org/a.md", SITE, "https://example.org/a.md"),
+    ],
+)
+def test_links_of_a_copy_lead_to_the_site_or_to_the_repository(link, where, full):
+    text = f"See [the page]({link}), and 2 (of 3)."
+    changed = launch.with_full_links(text, Path("notebooks/one.ipynb"), where)
+    assert changed == f"See [the page]({full}), and 2 (of 3)."
+
+
+def test_no_link_of_a_real_copy_is_left_without_an_address(tmp_path):
+    for name in ("pyproject.toml", "requirements.txt", "notebooks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    notebooks = [Path("notebooks") / path.name for path in (ROOT / "notebooks").glob("*.ipynb")]
+    launch.write(tmp_path, notebooks, SITE)
+    for path in notebooks:
+        cells = nbformat.read(tmp_path / launch.LAUNCH / path, 4).cells
+        prose = "".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        links = re.findall(r"\]\(([^)\s]+)\)", prose)
+        assert [link for link in links if not link.startswith(("https://", "#"))] == []
+        assert len(links) > 5
+
+
 def test_with_no_repository_there_are_no_copies_and_old_ones_go(book):
     written(book)
-    assert launch.write(book, [Path("notebooks/one.ipynb")], "") == 0
+    assert launch.write(book, [Path("notebooks/one.ipynb")], Addresses()) == 0
     assert not (book / launch.LAUNCH).exists()
 
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import metadata, packages_distributions, version
+from importlib.metadata import PackageNotFoundError, metadata, packages_distributions, version
 from pathlib import Path
 
 import pytest
