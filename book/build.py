@@ -4,7 +4,6 @@ Composes `notebook_runs.py`, `recordings.py` and `pages.py`, and is the only one
 prints. `--notebooks-only` stops after notebooks and recordings have run.
 """
 
-import argparse
 import sys
 import time
 from functools import partial
@@ -17,6 +16,7 @@ import notebook_runs
 import pages
 import recordings
 from addresses import Addresses
+from inside_generate.arguments import OneLineParser
 from inside_generate.device import choose_device, choose_dtype
 from inside_generate.environment import device_name
 from inside_generate.errors import InsideGenerateError
@@ -78,7 +78,7 @@ def make_launch_copies(root: Path, notebooks: list[Path], where: Addresses) -> N
 
 def main() -> int:
     """Parse the command line, do the work, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = OneLineParser(prog="python book/build.py", description=__doc__.splitlines()[0])
     parser.add_argument("--notebooks-only", action="store_true", help="run them, make no pages")
     parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the book")
     parser.add_argument("--repo-url", default="", help="the course's own repository on GitHub")

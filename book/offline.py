@@ -5,7 +5,6 @@ needs nothing else. The folder appears whole or not at all. Knows what belongs o
 packages those are knows `wheelhouse.py`, and what a learner's machine does with it `stick/`.
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import wheelhouse
+from inside_generate.arguments import OneLineParser
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE
 from inside_generate.environment import source_commit
 from inside_generate.errors import InsideGenerateError, in_a_line
@@ -181,7 +181,9 @@ def check_space(folder: Path, wanted: int) -> None:
 
 def main() -> int:
     """Parse the command line, pack, and return the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = OneLineParser(
+        prog="python book/offline.py", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--output", type=Path, help=f"the folder to make (default {OUTPUT})")
     parser.add_argument("--pip-args", default="", help='what pip is told, as one text: "--pre"')
     parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the book")

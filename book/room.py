@@ -5,7 +5,6 @@ learners log in and run a chapter at the same time on one read-only copy of the 
 what each took to `_build/workshop/hub.json`.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -25,6 +24,7 @@ from typing import Any
 import psutil
 
 import room_hub
+from inside_generate.arguments import OneLineParser, whole_number
 from inside_generate.checkpoints import WEIGHTS
 from inside_generate.environment import cpu_name, source_commit
 from inside_generate.errors import InsideGenerateError
@@ -182,8 +182,8 @@ def about(model: Path, notebook: str) -> dict[str, Any]:
 
 def main() -> int:
     """Parse the command line, rehearse, write the record, and return the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--learners", type=int, default=3)
+    parser = OneLineParser(prog="python book/room.py", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--learners", type=whole_number(1), default=3)
     parser.add_argument("--notebook", default="00_the_whole_path")
     parser.add_argument("--output", type=Path, default=ROOT / RECORD)
     options = parser.parse_args()

@@ -5,7 +5,6 @@ Beside them lie the pages that they link to, so that no link is dead. The packag
 usual. A folder is replaced as a whole, and only one that this program made and nobody changed.
 """
 
-import argparse
 import json
 import re
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 import nbformat
 
 from chapters import notebooks
+from inside_generate.arguments import OneLineParser
 from notebook_runs import sha256
 from pages import BookError, tags
 
@@ -147,7 +147,7 @@ def check_replaceable(folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse the command line, make the edition, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = OneLineParser(prog="python book/student.py", description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, help=f"the folder to make ({OUTPUT})")
     parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the course")
     options = parser.parse_args(arguments)

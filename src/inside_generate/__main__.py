@@ -15,9 +15,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
-from inside_generate.errors import InsideGenerateError, shown
+from inside_generate.arguments import OneLineParser, whole_number
+from inside_generate.errors import InsideGenerateError
 from inside_generate.interrupts import requests_to_end_as_interrupts
 
 DEFAULT_PROMPT = "What's for lunch today?"
@@ -168,31 +168,6 @@ def refusals_as_messages() -> Iterator[None]:
             yield
     except ValueError as error:
         raise InsideGenerateError(str(error)) from error
-
-
-def whole_number(minimum: int) -> Callable[[str], int]:
-    """Return an argument type that takes whole numbers of at least ``minimum``."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = minimum - 1
-        if value < minimum:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number of at least {minimum}, not {shown(text)}"
-            )
-        return value
-
-    return parse
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """A parser whose complaint is one line, like every other error here."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what was wrong and where to look, and end with exit code 2."""
-        self.exit(2, f"error: {message}; for what can be typed see: {self.prog} --help\n")
 
 
 def parser() -> argparse.ArgumentParser:

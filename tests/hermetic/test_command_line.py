@@ -1,5 +1,6 @@
 """The command line: exit codes, one line for a mistake, nothing loaded before it is found."""
 
+import importlib
 import json
 import signal
 import subprocess
@@ -256,3 +257,16 @@ def test_a_request_to_end_is_answered_like_ctrl_c_so_that_nothing_is_left(
         command_line.main(["doctor"])  # as under nohup
     finally:
         signal.signal(getattr(signal, name), before)
+
+
+@pytest.mark.parametrize("program", ["build", "offline", "room", "student"])
+def test_the_books_programs_answer_a_mistyped_option_in_one_line(program, monkeypatch, capsys):
+    module = importlib.import_module(program)
+    monkeypatch.setattr(sys, "argv", [f"book/{program}.py", "--nope"])
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: unrecognized arguments: --nope; for what can be typed see: "
+        f"python book/{program}.py --help\n"
+    )

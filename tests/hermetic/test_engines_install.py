@@ -178,6 +178,14 @@ def test_a_home_that_cannot_be_written_is_named(monkeypatch, tmp_path, steps):
         install("vllm")
 
 
+def test_a_file_in_the_way_of_an_environment_is_named(steps):
+    folder = engine_directory("vllm")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.touch()
+    with pytest.raises(EngineError, match=f"{folder}: Not a directory"):
+        install("vllm")
+
+
 def test_the_command_lists_each_engine_with_what_to_type_or_where_it_is(steps, capsys):
     install("vllm")
     assert command_line.main(["engines"]) == 0

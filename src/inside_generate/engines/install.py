@@ -175,7 +175,8 @@ def _disk_errors_in_a_line(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else error
         raise EngineError(
-            f"{name} cannot be installed in {home()} ({error.strerror or error}); set "
+            f"{name} cannot be installed in {home()} ({what}); set "
             f"INSIDE_GENERATE_HOME to a folder with room, then type `{install_command(name)}`"
         ) from error
