@@ -360,6 +360,18 @@ def test_a_rung_that_cannot_be_compiled_is_listed_as_not_run(world, monkeypatch,
     assert rows["static"]["exact"]
 
 
+def test_engines_take_part_only_on_the_loops_device(world, monkeypatch):
+    """A time on one device says nothing of the other's ceilings."""
+    monkeypatch.setattr(engines, "device_of", {"llama.cpp": "cpu", "vllm": "cuda"}.get)
+    rows = by_name(run("llama.cpp", "vllm"))
+    assert rows["vllm"] == {
+        "name": "vllm",
+        "not_run": "vllm computes on cuda here, and the loop on cpu; to compare the two type "
+        "--device cuda",
+    }
+    assert [name for name, *_ in world.started] == ["llama.cpp"]
+
+
 @pytest.mark.parametrize("key", ["dtype", "torch_dtype"])
 def test_engines_take_part_only_in_the_format_of_the_stored_weights(world, key):
     (world.folder / "config.json").write_text(json.dumps({key: "bfloat16"}))

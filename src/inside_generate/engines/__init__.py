@@ -13,6 +13,7 @@ _COMES_FROM = {
     "Engine": "running",
     "EngineError": "errors",
     "EngineRun": "running",
+    "device_of": "install",
     "installed": "install",
     "start": "running",
 }

@@ -60,6 +60,16 @@ def installed_package(name: str) -> str | None:
     return str(package) if known and python_of(name).is_file() else None
 
 
+def device_of(name: str) -> str:
+    """Return what an engine computes on: ``cuda`` where its package is made for that, else ``cpu``.
+
+    llama.cpp has one package for both, and is not asked to put layers on a GPU.
+    """
+    packages = find_kind(name).packages
+    has_own = packages["cuda"] != packages["cpu"]
+    return "cuda" if has_own and installed_package(name) == packages["cuda"] else "cpu"
+
+
 def listing() -> list[str]:
     """Return one line for each engine: whether it is there, what to type, what it needs."""
     lines = []

@@ -105,9 +105,21 @@ def line_up(
 
 def _engine(name: str, model: PreTrainedModel, context: int, stack: ExitStack) -> Contestant:
     folder, quantised = Path(model.name_or_path), name.endswith(" Q4")
+    kind = name.removesuffix(" Q4")
+    check_same_device(kind, model.device.type)
     check_stored_dtype(folder, model.dtype)
-    start = engines.start(name.removesuffix(" Q4"), folder, torch.get_num_threads(), quantised)
+    start = engines.start(kind, folder, torch.get_num_threads(), quantised)
     return of_engine(stack.enter_context(start), model, context, quantised)
+
+
+def check_same_device(name: str, device: str) -> None:
+    """Raise where an engine computes on another device than the loop: its share of what?"""
+    theirs = engines.device_of(name)
+    if theirs != device:
+        raise InsideGenerateError(
+            f"{name} computes on {theirs} here, and the loop on {device}; to compare the two type "
+            f"--device {theirs}"
+        )
 
 
 def check_stored_dtype(folder: Path, dtype: torch.dtype) -> None:
