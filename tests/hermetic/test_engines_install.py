@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from inside_generate import __main__ as command_line
-from inside_generate.engines import EngineError, installed
+from inside_generate.engines import EngineError, device_of, installed
 from inside_generate.engines import install as making
 from inside_generate.engines.install import MARKER, engine_directory, install, python_of
 from inside_generate.engines.kinds import KINDS
@@ -80,6 +80,16 @@ def test_with_cuda_vllm_is_its_own_package_and_whole(steps, monkeypatch):
     assert steps.commands[1].endswith(" vllm==0.32.0")
     assert not any("uninstall" in command for command in steps.commands)
     assert installed() == ["vllm"]
+
+
+@pytest.mark.parametrize(("has_cuda", "of_vllm"), [(False, "cpu"), (True, "cuda")])
+def test_vllm_computes_where_its_package_does_and_llama_cpp_on_the_cpu(
+    steps, monkeypatch, has_cuda, of_vllm
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: has_cuda)
+    for name in KINDS:
+        install(name)
+    assert {name: device_of(name) for name in KINDS} == {"llama.cpp": "cpu", "vllm": of_vllm}
 
 
 def test_every_package_is_pinned():
