@@ -20,6 +20,8 @@ FIRST_LOGIN = os.environ.get("COURSE_FIRST_LOGIN", "/srv/inside-generate/first_l
 PYTHON = os.environ.get("COURSE_PYTHON", "/opt/tljh/user/bin/python")
 # How many threads a learner's kernel computes with: cores divided by learners, at least 1.
 THREADS = os.environ.get("COURSE_THREADS", "1")
+# "auto" takes the faster one; "bfloat16" is the format of the files, so that all share one copy.
+DTYPE = os.environ.get("COURSE_DTYPE", "auto")
 MEMORY = os.environ.get("COURSE_MEMORY", "4G")
 IDLE_MINUTES = int(os.environ.get("COURSE_IDLE_MINUTES", "20"))
 
@@ -27,6 +29,7 @@ c.Spawner.cmd = [PYTHON, FIRST_LOGIN, MATERIAL, PYTHON, "-m", "jupyterhub.single
 c.Spawner.default_url = "/lab/tree/inside-generate/notebooks/00_the_whole_path.ipynb"
 c.Spawner.environment = {
     "INSIDE_GENERATE_HOME": SHARED_HOME,
+    "INSIDE_GENERATE_DTYPE": DTYPE,
     "HF_HUB_OFFLINE": "1",  # what is on the disk is what there is
     "OMP_NUM_THREADS": THREADS,
     "PATH": os.pathsep.join([str(Path(PYTHON).parent), os.environ.get("PATH", os.defpath)]),
