@@ -72,6 +72,10 @@ TABLE = {
         "limit is missing",
     ),
     (whole_path.check_should_stop, "no EOS"): (lambda ids, eos, limit: len(ids) >= limit, "EOS is"),
+    (whole_path.check_should_stop, "EOS compared with the set"): (
+        lambda ids, eos, limit: ids[-1] == eos or len(ids) >= limit,
+        "is the last id `in` the set",
+    ),
     (whole_path.check_should_stop, "off by one"): (
         lambda ids, eos, limit: ids[-1] in eos or len(ids) > limit,
         "one token too late",
@@ -82,7 +86,7 @@ TABLE = {
     ),
     (whole_path.check_should_stop, "EOS anywhere"): (
         lambda ids, eos, limit: bool(eos & set(ids)) or len(ids) >= limit,
-        "gives True",
+        "only the last id counts",
     ),
     (prefill_checks.check_logits_shape, "right"): (lambda b, n, v: (b, n, v), RIGHT),
     (prefill_checks.check_logits_shape, "last row"): (
@@ -103,6 +107,7 @@ TABLE = {
     ),
     (prefill_checks.check_next_token, "nothing"): (lambda z: None, "is there a `return`"),
     (prefill_checks.check_next_token, "words"): (lambda z: "two", "return ids"),
+    (prefill_checks.check_next_token, "scores"): (lambda z: z[:, -1].amax(-1), "return ids"),
     (prefill_checks.check_most_surprising, "a constant"): (lambda z, ids: 2, "Not yet"),
     (prefill_checks.check_most_surprising, "raw logits"): (
         lambda z, ids: z[0, :-1].gather(1, ids[0, 1:, None]).argmin().item() + 1,
@@ -114,6 +119,18 @@ TABLE = {
     (prefill_checks.check_most_surprising, "the position"): (
         lambda z, ids: most_surprising(z, ids) - 1,
         "not the token",
+    ),
+    (prefill_checks.check_most_surprising, "the most expected"): (
+        lambda z, ids: most_surprising(-z, ids),
+        "the most expected one",
+    ),
+    (prefill_checks.check_most_surprising, "a token's own row"): (
+        lambda z, ids: z[0].log_softmax(-1).gather(1, ids[0, :, None]).argmin().item(),
+        "in which row",
+    ),
+    (prefill_checks.check_most_surprising, "the id"): (
+        lambda z, ids: ids[0, most_surprising(z, ids)],
+        "Return the token's index",
     ),
     (decode.check_cache_length, "right"): (lambda n, t: n + t - 1, RIGHT),
     (decode.check_cache_length, "last token counted"): (lambda n, t: n + t, "one too many"),

@@ -49,7 +49,7 @@ def check_next_token(function: Any) -> str:
 def _next_token_hint(function: Any, batch: int, length: int) -> str | None:
     logits = torch.zeros(batch, length, 7)
     best = [(row + length) % 5 + 2 for row in range(batch)]
-    logits[range(batch), -1, best] = 1.0
+    logits[range(batch), -1, best] = 1.5  # no whole number: a score is not taken for an id
     # Higher than all, at positions that predict what is known already.
     logits[:, 0, 1], logits[:, 1:-1, 0] = 9.0, 5.0
     result, error = attempt(function, logits.clone())
@@ -79,8 +79,10 @@ def check_most_surprising(function: Any) -> str:
     """
     if function is ...:
         return UNTRIED
-    # Probabilities given to the tokens that follow: low at one position.
-    for given in ([0.1, 0.9, 0.8], [0.9, 0.8, 0.7, 0.05], [0.5, 0.6, 0.2, 0.9]):
+    # Probabilities given to the tokens that follow: low at one position. In the first list each
+    # usual mistake names another index.
+    first = [0.7, 0.1, 0.75, 0.9, 0.4, 0.8]
+    for given in (first, [0.1, 0.9, 0.8], [0.9, 0.8, 0.7, 0.05], [0.5, 0.6, 0.2, 0.9]):
         ids, logits = _prompt_with(given)
         result, error = attempt(function, logits.clone(), ids.clone())
         if result is ...:
@@ -88,13 +90,27 @@ def check_most_surprising(function: Any) -> str:
         found, right = whole_numbers(result), given.index(min(given)) + 1
         if error or found is None or len(found) != 1:
             return answer(error or f"return one index, not {shown(result)}")
-        if found[0] == right - 1:
-            return answer("position i scores token i + 1: you name the position, not the token")
-        if found[0] == _lowest_logit(logits, ids) + 1:
-            return answer("you compare logits of different rows; probabilities can be compared")
         if found[0] != right:
-            return answer(f"you return {shown(found[0])}; the least expected token is {right}")
+            hint = _surprise_hint(found[0], given, logits, ids)
+            return answer(hint or f"you return {found[0]}; the least expected token is {right}")
     return RIGHT
+
+
+def _surprise_hint(
+    found: int, given: list[float], logits: torch.Tensor, ids: torch.Tensor
+) -> str | None:
+    """Return what is behind a wrong index; of two reasons for the same index, the later one."""
+    lowest_logit = int(logits[0, :-1].gather(1, ids[0, 1:, None]).argmin())
+    most_expected = given.index(max(given)) + 1
+    hints = {
+        0: "the first token is out of the race; or is 0 an id? Return the token's index",
+        most_expected - 1: "row i scores token i + 1: in which row do you look a token up?",
+        most_expected: "that token was the most expected one",
+        lowest_logit + 1: "you compare logits of different rows; probabilities can be compared",
+        given.index(min(given)): "position i scores token i + 1: you name the position, not the "
+        "token",
+    }
+    return hints.get(found)
 
 
 def _prompt_with(given: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -108,10 +124,6 @@ def _prompt_with(given: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
     follows = torch.cat([ids[0, 1:], ids[0, :1]])
     logits = torch.stack([1 - p, p], dim=-1).log()  # column 1 is the following token's, for now
     logits = torch.where(follows[:, None] == 1, logits, logits.flip(-1))
-    likeliest = int(p[:-1].argmax())
-    logits[likeliest] -= 9.0
+    likely = int(p[:-1].argsort()[-2])
+    logits[likely] -= 9.0
     return ids, logits[None]
-
-
-def _lowest_logit(logits: torch.Tensor, ids: torch.Tensor) -> int:
-    return int(logits[0, :-1].gather(1, ids[0, 1:, None]).argmin())

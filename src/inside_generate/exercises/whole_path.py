@@ -57,8 +57,10 @@ def check_should_stop(function: Any) -> str:
         {
             "the limit is missing, or it comes one token too late: `max_new_tokens` counts the "
             "tokens that may exist": (lambda ids, eos, _: ids[-1] in eos),
-            "EOS is missing: the loop would go on after the model has ended its turn": (
-                lambda ids, _, limit: len(ids) >= limit
+            "EOS is missing, or never found: is the last id `in` the set? As it is, the loop would "
+            "go on after the model has ended its turn": (lambda ids, _, limit: len(ids) >= limit),
+            "only the last id counts: those before it were looked at when they were chosen": (
+                lambda ids, eos, limit: any(i in eos for i in ids) or len(ids) >= limit
             ),
             "each of the two reasons is enough alone: `or`, not `and`": (
                 lambda ids, eos, limit: ids[-1] in eos and len(ids) >= limit
