@@ -211,6 +211,24 @@ def test_the_guide_has_an_answer_to_each_verdict_of_the_doctor():
         assert beginning in verdicts
 
 
+def test_a_plan_passes_over_sections_that_later_ones_need_and_says_to_run_their_cells():
+    """In The chat template: what the named sections use was made in others above them."""
+    named = {
+        slugify(link)
+        for link in re.findall(r"03_chat_template\.ipynb#([\w-]+)", PLANS.read_text("utf-8"))
+    }
+    made, used, part = set(dir(builtins)), set(), ""
+    for cell in LESSONS["03_chat_template"].cells:
+        for heading in chapters.headings(cell):
+            part = slugify(heading)
+        if cell.cell_type == "code" and part in {"overview", *named} - {"exercises"}:
+            stored, loaded = names(cell.source)
+            made, used = made | stored, used | loaded
+    rule = PLANS.read_text("utf-8").partition("## One hour")[0]
+    assert {"rendered", "start_id"} <= used - made
+    assert "Run their cells all the same" in rule
+
+
 def test_the_labs_of_the_day_need_the_tools_and_no_other_lab():
     """Run on their own, by name: whatever they use, they or the chapter's beginning have made."""
     made, used, part = {}, {}, ""
