@@ -139,10 +139,15 @@ def check_replaceable(folder: Path) -> None:
     except (OSError, ValueError):
         raise BookError(f"{folder} was not made by this program; {another}") from None
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
-    there = {name: path for name, path in there.items() if path.is_file() and name != MARK}
+    there = {name: path for name, path in there.items() if path.is_file() and is_work(name)}
     changed = [name for name, path in there.items() if made.get(name) != sha256(path.read_bytes())]
     if changed:
         raise BookError(f"{folder} holds work of somebody's ({min(changed)} changed); {another}")
+
+
+def is_work(name: str) -> bool:
+    """Whether a file can be somebody's: not our mark, and no copy that JupyterLab keeps."""
+    return name != MARK and ".ipynb_checkpoints" not in PurePosixPath(name).parts
 
 
 def main(arguments: list[str] | None = None) -> int:

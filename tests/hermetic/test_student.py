@@ -164,6 +164,17 @@ def test_what_somebody_else_made_is_never_touched(tmp_path, capsys, what):
     )
 
 
+def test_an_edition_that_was_only_looked_at_is_made_anew(tmp_path):
+    folder = tmp_path / "student"
+    make(folder)
+    lesson = folder / "notebooks/00_the_whole_path.ipynb"
+    kept = lesson.parent / f".ipynb_checkpoints/{lesson.stem}-checkpoint.ipynb"  # by JupyterLab
+    kept.parent.mkdir()
+    kept.write_bytes(lesson.read_bytes())
+    assert make(folder) == 0
+    assert not kept.exists()
+
+
 @pytest.mark.parametrize("change", ["an answer", "a new file"])
 def test_a_learners_work_in_it_is_never_taken_away(tmp_path, capsys, change):
     folder = tmp_path / "student"
