@@ -25,7 +25,7 @@
   function readNumber(id, low, high, pattern, kind) {
     const field = element(id);
     const text = field.value.trim();
-    const bare = /^\d{1,3}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "") : text;
+    const bare = /^[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "") : text;
     const value = pattern.test(bare) ? Number(bare) : NaN;
     if (value >= low && value <= high) return value;
     const range = `${kind} from ${grouped(low)} to ${grouped(high)}`;
@@ -173,6 +173,12 @@
     }
   }
 
+  /** What to do about a number format that the page does not offer. */
+  function formatNote(dtype) {
+    const said = `The number format ${configs.shown(dtype)} is not offered here: choose one in each form below.`;
+    return dtype && !Object.hasOwn(sums.FORMATS, dtype) ? [said] : [];
+  }
+
   /** Say what was read from the config, and take over its number format. */
   function describe() {
     const [said, field] = [element("calc-said"), element("calc-config")];
@@ -185,7 +191,7 @@
       }
       const heads = `${grouped(sizes.heads)} query heads, ${grouped(sizes.kvHeads)} KV heads`;
       const read = `Read: ${grouped(sizes.layers)} layers, ${heads}, head size ${grouped(sizes.headDim)}.`;
-      said.textContent = [read, ...notes].join(" ");
+      said.textContent = [read, ...notes, ...formatNote(dtype)].join(" ");
     } catch (error) {
       said.textContent = `Not read: ${error.message}`;
       said.classList.add("refused");
@@ -194,9 +200,8 @@
   }
 
   /** A list of choices that ends in one for the reader's own input. */
-  function choices(select, names, own) {
+  const choices = (select, names, own) =>
     select.replaceChildren(...[...names, own].map((name) => new Option(name, name)));
-  }
 
   function start() {
     const { models, machines } = JSON.parse(element("calculators-data").textContent);

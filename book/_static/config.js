@@ -31,13 +31,17 @@
   };
   const OTHER_CACHES = [
     [["kv_lora_rank"], "keeps compressed keys and values (MLA)"],
-    [["multi_query", "num_kv_heads", "multi_query_group_num"], "names its KV heads otherwise"],
+    [
+      ["multi_query", "num_kv_heads", "multi_query_group_num", "num_attention_groups"],
+      "names its KV heads otherwise",
+    ],
+    [["block_configs", "num_key_value_heads_per_layer"], "has other heads from layer to layer"],
     [["num_kv_shared_layers", "use_cla", "cla_share_factor"], "shares keys and values between layers"],
     [["attention_chunk_size"], "sees only a part of the text in some layers (chunks)"],
     [
       ["layers_block_type", "block_types", "hybrid_override_pattern", "full_attention_interval",
         "attn_layer_period", "attn_type_list", "full_attn_idxs", "attn_layer_indices",
-        "mamba_d_state", "linear_num_key_heads"],
+        "mamba_d_state", "linear_num_key_heads", "cross_attention_layers"],
       "mixes attention with layers that have another state or none",
     ],
     [["is_encoder_decoder"], "has an encoder beside its decoder"],
@@ -45,6 +49,7 @@
 
   /** A value as it was given, short enough for a line. */
   function shown(value) {
+    if (value === Infinity) return "a number beyond all sizes"; // JSON has no word for it
     const text = JSON.stringify(value) ?? String(value);
     return text.length > 40 ? `${text.slice(0, 39)}…` : text;
   }
@@ -56,7 +61,7 @@
     }
     let config;
     try {
-      config = JSON.parse(text);
+      config = JSON.parse(text.trim());
     } catch {
       throw new Error("This is no JSON: paste the whole file, from { to }.");
     }
@@ -77,7 +82,8 @@
   function otherCache(config) {
     const found = OTHER_CACHES.find(([names]) => names.some((name) => config[name]));
     if (found) return found[1];
-    const kinds = Array.isArray(config.layer_types) ? config.layer_types : [];
+    const kinds = config.layer_types ?? [];
+    if (!Array.isArray(kinds)) throw new Error(`layer_types must be a list, not ${shown(kinds)}.`);
     const other = kinds.find((kind) => kind !== "full_attention");
     if (other !== undefined) return `has layers of the kind ${shown(other)}`;
     const window = config.sliding_window && config.use_sliding_window !== false;
@@ -102,11 +108,12 @@
   }
 
   function checkComplete(config) {
-    const names = Object.hasOwn(FILLED_IN, config.model_type) ? FILLED_IN[config.model_type] : [];
+    const type = word(config.model_type);
+    const names = Object.hasOwn(FILLED_IN, type) ? FILLED_IN[type] : [];
     const missing = names.find((name) => config[name] === undefined);
     if (missing) {
       throw new Error(
-        `A ${config.model_type} config has to say ${missing}: left out, the library fills in a number of its own.`,
+        `A ${type} config has to say ${missing}: left out, the library fills in a number of its own.`,
       );
     }
   }
@@ -125,18 +132,30 @@
     }
   }
 
+  /** A switch; left out, it is off. */
+  function flag(config, name) {
+    const value = config[name] ?? false;
+    if (typeof value === "boolean") return value;
+    throw new Error(`${name} must be true or false, not ${shown(value)}.`);
+  }
+
+  /** A name from the config; "" for what is no text. */
+  function word(value) {
+    return typeof value === "string" ? value : "";
+  }
+
   /** What the weights and the activations need beyond the cache; null for an unknown family. */
   function weightSizes(config) {
     if (!WEIGHED.includes(config.model_type)) return null;
     const biased = config.model_type === "llama" || config.model_type === "qwen3";
-    const bias = biased && config.attention_bias === true;
+    const bias = biased && flag(config, "attention_bias");
     return {
       vocab: needed(config, "vocab"),
       inner: needed(config, "inner"),
-      tied: config.tie_word_embeddings === true,
+      tied: flag(config, "tie_word_embeddings"),
       qkvBias: bias || config.model_type === "qwen2",
       outputBias: bias,
-      mlpBias: config.model_type === "llama" && config.mlp_bias === true,
+      mlpBias: config.model_type === "llama" && flag(config, "mlp_bias"),
       headNorms: config.model_type === "qwen3",
     };
   }
@@ -145,7 +164,7 @@
     const found = [];
     if (nested) found.push("This is the language part of a larger model (text_config); the rest is left out.");
     if (!DENSE.includes(config.model_type)) {
-      const type = typeof config.model_type === "string" ? config.model_type : "without a name";
+      const type = word(config.model_type) || "without a name";
       found.push(
         `A model type that this page does not know (${shown(type)}): the cache is right only if every layer keeps keys and values of every position.`,
       );
@@ -173,8 +192,8 @@
     return {
       sizes: { layers, heads, hidden, kvHeads, headDim: headSize(config, hidden, heads), ...more },
       weighed: more !== null,
-      dtype: String(config.dtype ?? config.torch_dtype ?? ""),
-      type: String(config.model_type ?? "without a name"),
+      dtype: word(config.dtype ?? config.torch_dtype),
+      type: word(config.model_type) || "without a name",
       notes: notes(config, nested),
     };
   }

@@ -273,6 +273,23 @@ REFUSED = {
         {**SIZES, "model_type": "mistral", "num_key_value_heads": 2},
         "has to say sliding_window",
     ),
+    "groups": ({**SIZES, "num_attention_groups": 1}, "names its KV heads otherwise"),
+    "other heads in each layer": ({**SIZES, "block_configs": [{}]}, "from layer to layer"),
+    "pictures": ({**SIZES, "cross_attention_layers": [1]}, "mixes attention with layers"),
+    "kinds in a text": ({**SIZES, "layer_types": "full_attention"}, "layer_types must be a list"),
+    "a switch in a text": (
+        {
+            **SIZES,
+            "model_type": "qwen3",
+            "head_dim": 8,
+            "num_key_value_heads": 2,
+            "vocab_size": 9,
+            "intermediate_size": 9,
+            "tie_word_embeddings": "false",
+        },
+        'tie_word_embeddings must be true or false, not "false"',
+    ),
+    "beyond all numbers": ('{"num_hidden_layers": 1e999}', "not a number beyond all sizes"),
     "markup": ({**SIZES, "num_hidden_layers": "<img src=x>"}, 'not "<img src=x>"'),
 }
 
@@ -298,6 +315,24 @@ def test_a_language_model_inside_a_larger_one_is_found(page):
     page.fill("#calc-config", json.dumps(inside))
     assert "2 layers, 4 query heads, 2 KV heads, head size 16" in page.inner_text("#calc-said")
     assert "language part of a larger model" in page.inner_text("#calc-said")
+
+
+@pytest.mark.parametrize("kind", [None, ["llama"], {"toString": 1}])
+def test_a_model_type_that_is_no_text_is_a_model_without_a_name(page, kind):
+    page.fill("#calc-config", json.dumps({**SIZES, "model_type": kind}))
+    assert 'does not know ("without a name")' in page.inner_text("#calc-said")
+    memory = page.inner_text('[data-calculator="serving"] output')
+    assert 'The weights of model type "without a name" are not known' in memory
+
+
+def test_a_number_format_that_is_not_offered_is_named(page):
+    page.fill("#calc-config", "\ufeff" + json.dumps({**SIZES, "dtype": "float8_e4m3fn"}))
+    said = page.inner_text("#calc-said")
+    assert said.startswith("Read: 2 layers")
+    assert 'The number format "float8_e4m3fn" is not offered here: choose one' in said
+    page.fill("#calc-config", json.dumps({**SIZES, "torch_dtype": "float16"}))
+    assert "not offered" not in page.inner_text("#calc-said")
+    assert page.input_value("#calc-format") == "float16"
 
 
 def test_an_unknown_model_type_gets_its_cache_with_a_warning_and_no_memory(page):
@@ -346,7 +381,21 @@ def test_times_use_the_recorded_machine_and_say_where_its_numbers_come_from(page
     assert "no TPOT" in page.inner_text('[data-calculator="run"] output')
 
 
-BAD = ["", "0", "-1", "many", "1.5", "1e3", "1,00", "99999999999999999999", "∞", "<b>1</b>"]
+BAD = [
+    "",
+    "0",
+    "-1",
+    "many",
+    "1.5",
+    "1e3",
+    "1,00",
+    "0,500",
+    "٣",
+    "+5",
+    "99999999999999999999",
+    "∞",
+    "<b>1</b>",
+]
 
 
 @pytest.mark.parametrize("typed", BAD)
