@@ -11,8 +11,8 @@ import codecs
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from inside_generate.errors import shown
-from inside_generate.player_page import player_html, script
+from inside_generate.errors import in_a_line, shown
+from inside_generate.player_page import player_html, safe_json, script
 from inside_generate.player_questions import questions
 from inside_generate.plots.token_strip import visible
 from inside_generate.stopping import EOS
@@ -36,7 +36,8 @@ class Player:
         return f"{player_html([self.data])}\n<script>{script()}</script>"
 
     def __repr__(self) -> str:
-        return f"Player: {len(self.data['steps'])} tokens after a prompt of {self.data['length']}"
+        total = len(self.data["steps"])
+        return f"Player: {total} token{'s' * (total != 1)} after a prompt of {self.data['length']}"
 
 
 def player_data(trace: Trace, about: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -49,6 +50,23 @@ def player_data(trace: Trace, about: Mapping[str, Any] | None = None) -> dict[st
     """
     if not isinstance(trace, Trace):
         raise ValueError(f"a Trace is wanted here, as generate() returns it, not {shown(trace)}")
+    if about is not None and not isinstance(about, Mapping):
+        raise ValueError(
+            f"about must be a run's record, as run_record() gives it, not {shown(about)}"
+        )
+    try:
+        data = _data(trace, about or {})
+        safe_json(data).encode()  # no page can hold NaN, or half a surrogate pair
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"this run cannot be shown, its record is damaged: {type(error).__name__}: "
+            f"{in_a_line(error)}; record it anew"
+        ) from error
+    return data
+
+
+def _data(trace: Trace, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a run; a record that was changed by hand may raise anything."""
     spelt = {one.token_id: one for one in trace.spellings or ()}
     steps = [
         {**_step(step, trace, spelt), "adds": adds, "pending": pending}
@@ -58,7 +76,7 @@ def player_data(trace: Trace, about: Mapping[str, Any] | None = None) -> dict[st
         "prompt": _question(trace),
         "length": len(trace.prompt_ids),
         "prompt_tokens": [_token(token_id, spelt) for token_id in trace.prompt_ids],
-        "made_by": _made_by(trace, about or {}),
+        "made_by": _made_by(trace, about),
         "ended_by_eos": trace.stop_reason == EOS,
         "max_new_tokens": trace.max_new_tokens,
         "ttft_s": round(trace.ttft_s, MICROSECONDS),

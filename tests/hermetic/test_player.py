@@ -11,6 +11,7 @@ import torch
 from inside_generate import Player, generate
 from inside_generate.player import player_data
 from inside_generate.player_page import player_html, safe_json, script
+from inside_generate.tokens import Spelling
 from inside_generate.trace import Trace, top_candidates
 
 LUNCH = "What's for lunch today?"
@@ -216,6 +217,40 @@ def test_a_run_of_512_tokens_grows_in_step_with_its_length(trace):
 def test_what_is_no_trace_is_refused(value):
     with pytest.raises(ValueError, match="a Trace is wanted here"):
         player_data(value)
+
+
+@pytest.mark.parametrize("about", ["run", [1]])
+def test_what_is_no_record_of_a_run_is_refused(trace, about):
+    with pytest.raises(ValueError, match="about must be a run's record"):
+        Player(trace, about)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prompt": []},
+        {"prompt": "\ud800"},
+        {"kv_bytes_a_token": float("nan")},
+        {"spellings": (Spelling(0, "00", False),)},
+    ],
+    ids=["no turn", "half a character", "NaN", "ids without spelling"],
+)
+def test_a_record_that_was_damaged_is_refused_in_one_line_before_it_is_shown(trace, changes):
+    with pytest.raises(ValueError, match=r"^this run cannot be shown, .*; record it anew$"):
+        Player(replace(trace, **changes))
+
+
+@pytest.mark.parametrize("logit", [float("nan"), float("inf"), float("-inf")])
+def test_a_logit_that_is_no_number_is_refused_before_it_is_shown(trace, logit):
+    first, *others = trace.steps
+    worst = replace(first, top_k=(replace(first.top_k[0], logit=logit), *first.top_k[1:]))
+    with pytest.raises(ValueError, match=r"^this run cannot be shown"):
+        Player(replace(trace, steps=(worst, *others)))
+
+
+def test_a_player_of_one_token_says_so_in_the_singular(trace):
+    one = replace(trace, steps=trace.steps[:1])
+    assert repr(Player(one)).startswith("Player: 1 token after")
 
 
 @pytest.mark.parametrize(("runs", "first"), [([], 0), ([{}], 1)])
