@@ -55,7 +55,7 @@ def _web(name: str, text: str) -> str:
         return ""
     try:
         parts = urlsplit(text)
-        plain = parts.scheme in ("http", "https") and parts.hostname and not parts.username
+        plain = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
         _ = parts.port  # raises where it is no number
     except ValueError:
         plain = False

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import addresses
+import endings
 import launch
 import notebook_runs
 import pages
@@ -19,7 +20,6 @@ from addresses import Addresses
 from inside_generate.arguments import OneLineParser
 from inside_generate.device import choose_device, choose_dtype
 from inside_generate.environment import device_name
-from inside_generate.errors import InsideGenerateError
 from inside_generate.models import find
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,19 +85,19 @@ def main() -> int:
     parser.add_argument("--site-url", default="", help="where the pages will stand")
     parser.add_argument("--hub-url", default="", help="a JupyterHub that has the course")
     arguments = parser.parse_args()
-    root = arguments.root.resolve()
-    try:
-        where = addresses.read(arguments.repo_url, arguments.site_url, arguments.hub_url)
-        documents = pages.documents(root)
-        notebooks = [path for path in documents if path.suffix == ".ipynb"]
-        run_models(root, documents, notebooks)
-        if not arguments.notebooks_only:
-            make_pages(root, documents, notebooks, where)
-            make_launch_copies(root, notebooks, where)
-    except (pages.BookError, InsideGenerateError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    given = arguments.repo_url, arguments.site_url, arguments.hub_url
+    return endings.run(lambda: make(arguments.root.resolve(), given, arguments.notebooks_only))
+
+
+def make(root: Path, given: tuple[str, str, str], notebooks_only: bool) -> None:
+    """Run what is out of date; make pages and launch copies for the addresses that were given."""
+    where = addresses.read(*given)
+    documents = pages.documents(root)
+    notebooks = [path for path in documents if path.suffix == ".ipynb"]
+    run_models(root, documents, notebooks)
+    if not notebooks_only:
+        make_pages(root, documents, notebooks, where)
+        make_launch_copies(root, notebooks, where)
 
 
 if __name__ == "__main__":

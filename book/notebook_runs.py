@@ -111,7 +111,10 @@ def run_stale(root: Path, notebooks: Iterable[Path], around: dict[str, Any]) -> 
         wanted = {stage / path.name: (path, keys[path]) for path in stale}
         for staged, (path, _) in wanted.items():
             shutil.copy(root / path, staged)
-        status = run_pytest(root, list(wanted), Keeper(root, wanted, around))
+        keeper = Keeper(root, wanted, around)
+        status = run_pytest(root, list(wanted), keeper)
+    if keeper.stopped:
+        raise KeyboardInterrupt
     missing = [path for path in stale if not is_done(root / EXECUTED / path, keys[path])]
     return int(status) or int(bool(missing)), len(stale)
 
@@ -181,6 +184,11 @@ class Keeper:
         self.root = root
         self.wanted = wanted  # staged file -> (path below root, key)
         self.around = around
+        self.stopped = False
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Note that somebody wants an end; pytest itself only returns a number for it."""
+        self.stopped = True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:

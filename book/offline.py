@@ -18,11 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import endings
 import wheelhouse
 from inside_generate.arguments import OneLineParser
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE
 from inside_generate.environment import source_commit
-from inside_generate.errors import InsideGenerateError, in_a_line
+from inside_generate.errors import in_a_line
 from inside_generate.getting.hub import find_in_hub_cache
 from inside_generate.getting.integrity import read_manifest, write_manifest
 from inside_generate.models import find
@@ -190,22 +191,20 @@ def main() -> int:
     options = parser.parse_args()
     root = options.root.resolve()
     output = (options.output or root / OUTPUT).absolute()
+    return endings.run(lambda: make(root, output, options.pip_args))
+
+
+def make(root: Path, output: Path, pip_args: str) -> None:
+    """Pack the course at `root` into `output`, and say what is in it."""
     say = print if sys.stdout.isatty() or os.environ.get("CI") else lambda _: None
     try:
-        record = pack(root, output, shlex.split(options.pip_args), say)
-    except (BookError, InsideGenerateError, ValueError) as error:
-        print(f"error: {in_a_line(error)}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"error: {error.strerror or error} ({error.filename})", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped; nothing was left behind", file=sys.stderr)
-        return 130
+        options = shlex.split(pip_args)
+    except ValueError as error:
+        raise BookError(f"--pip-args cannot be read ({in_a_line(error)}): {pip_args}") from error
+    record = pack(root, output, options, say)
     total = sum(record["bytes"].values())
     each = ", ".join(f"{name} {count / MB:,.0f} MB" for name, count in record["bytes"].items())
     print(f"{output}: {total / MB:,.0f} MB in {record['seconds']} s ({each})")
-    return 0
 
 
 if __name__ == "__main__":

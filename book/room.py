@@ -5,7 +5,6 @@ learners log in and run a chapter at the same time on one read-only copy of the 
 what each took to `_build/workshop/hub.json`.
 """
 
-import json
 import os
 import platform
 import shutil
@@ -23,12 +22,13 @@ from typing import Any
 
 import psutil
 
+import endings
 import room_hub
 from inside_generate.arguments import OneLineParser, whole_number
 from inside_generate.checkpoints import WEIGHTS
 from inside_generate.environment import cpu_name, source_commit
-from inside_generate.errors import InsideGenerateError
 from inside_generate.models import find
+from inside_generate.record import check_target, write_json
 from offline import STUDENT, name_of
 from pages import BookError
 from room_learner import Learner
@@ -112,7 +112,11 @@ def rehearse(root: Path, learners: int, notebook: str) -> dict[str, Any]:
             room = Room(hub.process, state / room_hub.HOMES)
             with room, ThreadPoolExecutor(learners) as pool:
                 lessons = pool.map(lambda name: attend(hub, name, lesson), names)
-                took = dict(zip(names, lessons, strict=True))
+                try:
+                    took = dict(zip(names, lessons, strict=True))
+                except BaseException:
+                    room_hub.end(hub.process)  # so that no learner waits for it any longer
+                    raise
                 room.sample()
                 mapped = {
                     name: of_file(pids[0], WEIGHTS) for name, pids in room.kernels().items() if pids
@@ -188,15 +192,18 @@ def main() -> int:
     parser.add_argument("--notebook", default="00_the_whole_path")
     parser.add_argument("--output", type=Path, default=ROOT / RECORD)
     options = parser.parse_args()
-    try:
-        record = rehearse(ROOT, options.learners, options.notebook)
-    except (BookError, InsideGenerateError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(f"{options.learners} learners ran {options.notebook}; see {options.output}")
-    return 0
+    return endings.run(lambda: hold(options.learners, options.notebook, options.output))
+
+
+def hold(learners: int, notebook: str, output: Path) -> None:
+    """Rehearse and write the record. What cannot work is said before anything starts."""
+    if not (ROOT / "notebooks" / f"{notebook}.ipynb").is_file() or Path(notebook).name != notebook:
+        raise BookError(
+            f"there is no notebook {notebook!r}: --notebook takes a name from notebooks/"
+        )
+    check_target(output)
+    record = rehearse(ROOT, learners, notebook)
+    print(f"{learners} learners ran {notebook}; see {write_json(record, output)}")
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ def wait_for(address: str, process: psutil.Popen, log: Path) -> None:
 
 def end(process: psutil.Popen) -> None:
     """End the hub as an administrator would, then whatever of it is left."""
-    family = process.children(recursive=True)
+    family = process.children(recursive=True) if process.is_running() else []
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     _, left = psutil.wait_procs([process, *family], timeout=20)

@@ -15,6 +15,7 @@ from typing import Any
 
 import nbformat
 
+import endings
 from chapters import notebooks
 from inside_generate.arguments import OneLineParser
 from notebook_runs import sha256
@@ -123,7 +124,7 @@ def write(folder: Path, files: Mapping[PurePosixPath, bytes]) -> None:
             folder.rename(old)
         try:
             new.rename(folder)
-        except OSError:
+        except BaseException:
             if old.exists():
                 old.rename(folder)
             raise
@@ -135,8 +136,8 @@ def check_replaceable(folder: Path) -> None:
         return
     another = "give another one: --output FOLDER"
     try:
-        made = json.loads((folder / MARK).read_text("utf-8"))
-    except (OSError, ValueError):
+        made = dict(json.loads((folder / MARK).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
         raise BookError(f"{folder} was not made by this program; {another}") from None
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     there = {name: path for name, path in there.items() if path.is_file() and is_work(name)}
@@ -158,18 +159,15 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     root = options.root.resolve()
     folder = (options.output or root / OUTPUT).resolve()
-    try:
-        files = edition(root)
-        write(folder, files)
-    except BookError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"error: {error.filename or folder}: {error.strerror}", file=sys.stderr)
-        return 1
+    return endings.run(lambda: make(root, folder))
+
+
+def make(root: Path, folder: Path) -> None:
+    """Write the edition of the course at `root` into `folder`, and say so."""
+    files = edition(root)
+    write(folder, files)
     lessons = sum(place.suffix == ".ipynb" for place in files)
     print(f"{lessons} notebooks without solutions in {folder}")
-    return 0
 
 
 if __name__ == "__main__":

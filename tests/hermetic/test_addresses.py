@@ -46,6 +46,7 @@ def test_what_is_no_repository_is_refused_with_its_text(text):
         "ftp://example.org",
         "https://",
         "https://user@example.org/",
+        "https://:secret@example.org/",
         "https://example.org/?q=1",
         "https://example.org/#top",
         "https://example.org:port/",

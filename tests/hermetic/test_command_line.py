@@ -7,12 +7,16 @@ import subprocess
 import sys
 import warnings
 
+import psutil
 import pytest
 from transformers.utils import logging
 
+import endings
+import room_hub
 from inside_generate import __main__ as command_line
 from inside_generate import report
 from inside_generate.errors import InsideGenerateError
+from pages import BookError
 
 
 def error_line(capsys, *arguments):
@@ -270,3 +274,83 @@ def test_the_books_programs_answer_a_mistyped_option_in_one_line(program, monkey
         f"error: unrecognized arguments: --nope; for what can be typed see: "
         f"python book/{program}.py --help\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "code"),
+    [
+        (BookError("no page"), "error: no page", 1),
+        (InsideGenerateError("no model"), "error: no model", 1),
+        (PermissionError(13, "Permission denied", "a/b"), "error: Permission denied (a/b)", 1),
+        (OSError("odd"), "error: odd", 1),
+        (KeyboardInterrupt(), "stopped", 130),
+    ],
+)
+def test_the_books_programs_end_with_one_line_whatever_stands_in_the_way(
+    error, line, code, monkeypatch, capsys, tmp_path
+):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr(sys, "argv", ["program"])
+    for program, work in [
+        ("build", "run_models"),
+        ("offline", "pack"),
+        ("room", "rehearse"),
+        ("student", "edition"),
+    ]:
+        module = importlib.import_module(program)
+        monkeypatch.setattr(module, work, fails)
+        monkeypatch.setattr(module, "check_target", lambda _: None, raising=False)
+        assert (module.main(), capsys.readouterr().err) == (code, f"{line}\n")
+
+
+def test_a_request_to_end_lets_the_books_programs_remove_what_is_half_made(capsys):
+    ended = []
+
+    def work():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            ended.append(True)
+
+    before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("it went past the program"))
+    try:
+        assert endings.run(work) == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended == [True]
+    assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.mark.parametrize("name", ["nope", "../notebooks/00_the_whole_path", ""])
+def test_a_rehearsal_of_no_notebook_is_refused_before_a_server_starts(name, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["book/room.py", "--notebook", name])
+    monkeypatch.setattr("room.rehearse", lambda *_: pytest.fail("it went on"))
+    room = importlib.import_module("room")
+    assert room.main() == 1
+    assert capsys.readouterr().err.startswith(f"error: there is no notebook {name!r}: ")
+
+
+def test_a_rehearsal_whose_record_cannot_be_written_is_refused_before(
+    monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setattr(sys, "argv", ["book/room.py", "--output", str(tmp_path)])
+    room = importlib.import_module("room")
+    monkeypatch.setattr(room, "rehearse", lambda *_: pytest.fail("it went on"))
+    assert room.main() == 1
+    assert "it is no plain file" in capsys.readouterr().err
+
+
+def test_a_hub_that_has_ended_by_itself_is_ended_without_a_word():
+    process = psutil.Popen([sys.executable, "-S", "-c", ""])
+    process.wait(timeout=30)
+    room_hub.end(process)
+
+
+def test_what_pip_is_told_has_to_be_readable(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["book/offline.py", "--pip-args", "--pre 'x"])
+    monkeypatch.setattr("offline.pack", lambda *_: pytest.fail("it went on"))
+    assert importlib.import_module("offline").main() == 1
+    said = capsys.readouterr().err
+    assert said == "error: --pip-args cannot be read (No closing quotation): --pre 'x\n"

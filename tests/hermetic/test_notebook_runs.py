@@ -1,6 +1,7 @@
 """An earlier run of a notebook counts only if nothing it depends on has changed since."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.little_book import make_book
@@ -109,3 +110,15 @@ def test_a_record_that_was_cut_short_is_not_done(book):
     path = notebook_runs.record_path(executed)
     path.write_text(path.read_text()[:20])
     assert not notebook_runs.is_done(executed, record["key"])
+
+
+def test_a_run_that_was_stopped_is_no_failed_notebook_and_leaves_nothing(book, monkeypatch):
+    def stopped(_root, _staged, keeper):
+        keeper.pytest_keyboard_interrupt()
+        return 2
+
+    monkeypatch.setattr(notebook_runs, "run_pytest", stopped)
+    around = notebook_runs.surroundings(book, book / "model", "float32 on cpu")
+    with pytest.raises(KeyboardInterrupt):
+        notebook_runs.run_stale(book, [Path("notebooks/one.ipynb")], around)
+    assert list(book.glob(".run-*")) == []

@@ -175,6 +175,17 @@ def test_an_edition_that_was_only_looked_at_is_made_anew(tmp_path):
     assert not kept.exists()
 
 
+@pytest.mark.parametrize("mark", ["[]", "null", '"x"', "[1]", "{"])
+def test_a_folder_whose_mark_is_none_is_never_touched(tmp_path, capsys, mark):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("mine")
+    (tmp_path / "mine" / student.MARK).write_text(mark)
+    before = contents(tmp_path)
+    assert make(tmp_path / "mine") == 1
+    assert contents(tmp_path) == before
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 @pytest.mark.parametrize("change", ["an answer", "a new file"])
 def test_a_learners_work_in_it_is_never_taken_away(tmp_path, capsys, change):
     folder = tmp_path / "student"
@@ -193,18 +204,25 @@ def test_a_learners_work_in_it_is_never_taken_away(tmp_path, capsys, change):
     assert said.count("\n") == 1
 
 
-def test_where_the_new_folder_cannot_be_put_in_place_the_old_one_stays(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(OSError(28, "No space left on device"), 1), (KeyboardInterrupt(), 130)],
+    ids=["full disk", "stopped"],
+)
+def test_where_the_new_folder_cannot_be_put_in_place_the_old_one_stays(
+    tmp_path, monkeypatch, error, code
+):
     folder = tmp_path / "student"
     make(folder)
     before, real = contents(folder), Path.rename
 
     def fails_once(self, target):
         if self.name == "new":
-            raise OSError(28, "No space left on device", str(target))
+            raise error
         return real(self, target)
 
     monkeypatch.setattr(Path, "rename", fails_once)
-    assert make(folder) == 1
+    assert make(folder) == code
     assert contents(folder) == before
     assert [path.name for path in tmp_path.iterdir()] == ["student"]
 
