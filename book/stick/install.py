@@ -9,11 +9,14 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = Path(__file__).resolve().parent
 UNFINISHED = ".unfinished"  # first file written, last one removed
@@ -37,6 +40,14 @@ set "PATH=%~dp0venv\\Scripts;%PATH%"
 """
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose complaint is one line, like every other error here."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong and what to type, and end with exit code 2."""
+        self.exit(2, f"error: {message}; type: python install.py [FOLDER]\n")
+
+
 class InstallError(Exception):
     """What stands in the way: one line that says what to do."""
 
@@ -48,8 +59,7 @@ def install(here: Path, target: Path) -> None:
     check_target(here, target)
     check_space(target, record)
     check_sums(here)
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+    empty(target)
     (target / UNFINISHED).touch()
     try:
         install_packages(here, target / "venv")
@@ -59,9 +69,22 @@ def install(here: Path, target: Path) -> None:
                 shutil.copytree(here / name, target / name)
         write_run(target, record)
     except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
+        empty(target)
+        if target != Path.cwd():
+            with suppress(OSError):  # a link stays, with an empty folder behind it
+                target.rmdir()
         raise
     (target / UNFINISHED).unlink()
+
+
+def empty(target: Path) -> None:
+    """Make `target` an empty folder. One that is there stays, since somebody may stand in it."""
+    target.resolve().mkdir(parents=True, exist_ok=True)
+    for one in sorted(target.iterdir(), key=lambda one: one.name == UNFINISHED):  # the mark last
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one, ignore_errors=True)
+        else:
+            one.unlink()
 
 
 def check_machine(record: dict[str, Any]) -> None:
@@ -84,6 +107,13 @@ def python_fits(record: dict[str, Any]) -> bool:
 
 def check_target(here: Path, target: Path) -> None:
     """Raise where something is at `target` already, unless it is an install that was cut off."""
+    above = next(one for one in (target, *target.parents) if one.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise InstallError(f"{above} is no folder that can be written into; name another one")
+    if os.pathsep in str(target):
+        raise InstallError(
+            f"{target} has a {os.pathsep} in it, which stands between paths; name another folder"
+        )
     if target == here or here in target.parents:
         raise InstallError(f"{target} lies in the folder to install from; name another one")
     if target.exists() and not (target / UNFINISHED).is_file() and any(target.iterdir()):
@@ -144,14 +174,25 @@ def write_run(target: Path, record: dict[str, Any]) -> None:
     """Write the command that finds packages and model, in the words of this system."""
     text = RUN_WINDOWS if WINDOWS else RUN_POSIX
     if not record["model_is_of_the_course"]:  # it has no name to be found by
-        place = f"%~dp0home\\models\\{record['model']}" if WINDOWS else "$PWD/home/models/"
-        line = f'set "INSIDE_GENERATE_MODEL={place}"\n' if WINDOWS else ""
-        line = line or f'export INSIDE_GENERATE_MODEL="{place}{record["model"]}"\n'
+        model = record["model"]
+        line = f'export INSIDE_GENERATE_MODEL="$PWD"/home/models/{shlex.quote(model)}\n'
+        if WINDOWS:
+            line = f'set "INSIDE_GENERATE_MODEL=%~dp0home\\models\\{model}"\n'
         first, last = text.rstrip("\n").rsplit("\n", 1)
         text = f"{first}\n{line}{last}\n"
     path = target / ("run.cmd" if WINDOWS else "run")
     path.write_text(text, encoding="utf-8", newline="\r\n" if WINDOWS else "\n")
     path.chmod(0o755)
+
+
+def place(folder: str) -> Path:
+    """The folder that was typed, in full."""
+    try:
+        return Path(folder).expanduser().absolute()
+    except RuntimeError:
+        raise InstallError(
+            f"{folder} lies in a home that is not known; write a whole path"
+        ) from None
 
 
 def say(line: str) -> None:
@@ -169,14 +210,18 @@ def progress(words: str) -> None:
 
 def main() -> int:
     """Install, say what to type next, and return the exit status."""
-    parser = argparse.ArgumentParser(description="Install the course from this folder.")
-    parser.add_argument("folder", nargs="?", type=Path, default=Path.home() / "inside-generate")
+    parser = OneLineParser(description="Install the course from this folder.")
+    parser.add_argument("folder", nargs="?", default="~/inside-generate")
     parser.add_argument("--python-fits", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    target = options.folder.expanduser().absolute()
     try:
         if options.python_fits:
             return int(not python_fits(json.loads((HERE / "stick.json").read_text("utf-8"))))
+        target = place(options.folder)
+        for name in ("SIGTERM", "SIGHUP"):  # a request to end leaves nothing behind either
+            number = getattr(signal, name, None)  # Windows has one of them
+            if number and signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
         install(HERE, target)
     except InstallError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -191,6 +236,7 @@ def main() -> int:
         print("stopped; nothing was left behind", file=sys.stderr)
         return 130
     run = target / "run"
+    run = f'"{run}"' if WINDOWS else shlex.quote(str(run))
     print("Installed. Now type:")
     print(f"  {run} python -m inside_generate doctor")
     print(f"  {run} jupyter lab notebooks")

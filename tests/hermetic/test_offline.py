@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -176,6 +178,100 @@ def test_an_install_that_fails_leaves_nothing_behind(installer, stick, tmp_path,
     with pytest.raises(installer.InstallError):
         installer.install(stick, tmp_path / "course")
     assert not (tmp_path / "course").exists()
+
+
+def typed(installer, monkeypatch, capsys, *words: str) -> tuple[int, str, str]:
+    """Install as somebody types it: exit status, output, complaint."""
+    monkeypatch.setattr(sys, "argv", ["install.py", *words])
+    monkeypatch.setattr(installer, "install_packages", lambda *_: None)
+    try:
+        code = installer.main()
+    except SystemExit as ended:
+        code = ended.code
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("what", ["the folder one stands in", "a link to an empty one"])
+def test_an_empty_folder_is_installed_into_and_stays_itself(
+    installer, tmp_path, monkeypatch, capsys, what
+):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    before = (tmp_path / "empty").stat().st_ino
+    monkeypatch.chdir(tmp_path / "empty")
+    word = "." if what.startswith("the") else str(tmp_path / "link")
+    assert typed(installer, monkeypatch, capsys, word)[0] == 0
+    assert (tmp_path / "empty").stat().st_ino == before
+    assert (tmp_path / "empty/run").is_file()
+
+
+def test_what_is_to_be_typed_next_can_be_typed_where_a_path_has_a_space(
+    installer, tmp_path, monkeypatch, capsys
+):
+    code, said, _ = typed(installer, monkeypatch, capsys, str(tmp_path / "a ü course"))
+    assert code == 0
+    command = said.splitlines()[-2].strip().partition(" python ")[0]
+    done = subprocess.run(
+        ["sh", "-c", f"{command} sh -c pwd"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(tmp_path / "a ü course")
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("~nobody-of-this-name/x", "lies in a home that is not known"),
+        ("file", "is no folder that can be written into"),
+        ("file/below", "is no folder that can be written into"),
+        (f"a{os.pathsep}b", "stands between paths"),
+    ],
+)
+def test_a_place_where_nothing_can_be_installed_is_named_at_once(
+    installer, tmp_path, monkeypatch, capsys, word, line
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(installer, "check_sums", lambda _: pytest.fail("it went on"))
+    before = sorted(tmp_path.iterdir())
+    code, _, said = typed(installer, monkeypatch, capsys, word)
+    assert (code, said.count("\n")) == (1, 1)
+    assert line in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_two_places_are_one_too_many(installer, monkeypatch, capsys):
+    code, _, said = typed(installer, monkeypatch, capsys, "a", "b")
+    assert (code, said) == (
+        2,
+        "error: unrecognized arguments: b; type: python install.py [FOLDER]\n",
+    )
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_an_install_that_is_asked_to_end_leaves_nothing_behind(
+    installer, tmp_path, monkeypatch, capsys, name
+):
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)
+    monkeypatch.setattr(installer, "write_run", lambda *_: signal.raise_signal(number))
+    try:
+        code, _, said = typed(installer, monkeypatch, capsys, str(tmp_path / "course"))
+    finally:
+        signal.signal(number, before)
+    assert (code, said) == (130, "stopped; nothing was left behind\n")
+    assert not (tmp_path / "course").exists()
+
+
+def test_a_model_of_ones_own_may_have_any_name(installer, stick, tmp_path):
+    record = json.loads((stick / "stick.json").read_text()) | {"model": "it's $HOME `x`"}
+    installer.write_run(tmp_path, record)
+    done = subprocess.run(
+        [tmp_path / "run", "sh", "-c", 'echo "$INSIDE_GENERATE_MODEL"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{tmp_path}/home/models/it's $HOME `x`\n"
 
 
 def test_what_is_run_afterwards_finds_home_and_model(installer, stick, tmp_path, monkeypatch):
