@@ -9,6 +9,8 @@ from tests.book.conftest import HTML, ROOT
 
 import pages
 import recordings
+from inside_generate import Player
+from inside_generate.trace import Trace
 
 NAMES = recordings.wanted(ROOT, pages.documents(ROOT))
 PAGE = "book/index.html"
@@ -259,6 +261,28 @@ def test_two_players_on_a_page_do_not_disturb_each_other(page):
     page.locator("generation-player .forward").last.click()
     assert page.evaluate(SEEN, 1)["place"].startswith("before token 1 of")
     assert page.evaluate(SEEN, 0)["place"].startswith("token 2 of")
+
+
+def two_in_a_row(folder) -> str:
+    """The address of a page with two players; the first brings the script, as a notebook's does."""
+    run = record(NAMES[0])
+    shown = Player(Trace.from_dict(run), run)._repr_html_()
+    (folder / "two.html").write_text(f"<!doctype html><meta charset=utf-8>{shown}{shown}", "utf-8")
+    return (folder / "two.html").as_uri()
+
+
+def test_a_player_comes_alive_below_one_that_brought_the_script(open_page, tmp_path):
+    page = open_page(two_in_a_row(tmp_path))
+    for which in (0, 1):
+        assert page.evaluate(SEEN, which)["place"].startswith("token 0 of")
+
+
+def test_an_answer_that_is_given_twice_counts_once(open_page, tmp_path):
+    page = open_page(two_in_a_row(tmp_path))
+    page.locator("generation-player .forward").first.click()
+    answer = page.locator("generation-player .question:not(.hidden) .answer").first
+    answer.evaluate("(button) => { button.click(); button.click(); }")
+    assert page.evaluate(SEEN, 0)["place"].startswith("token 1 of")
 
 
 def test_without_scripts_each_run_is_a_table(open_page):

@@ -40,7 +40,8 @@
   class GenerationPlayer extends HTMLElement {
     connectedCallback() {
       const data = this.querySelector(':scope > script[type="application/json"]');
-      if (this.shadowRoot || !data) return;
+      if (this.shadowRoot) return;
+      if (!data) return this.wait();
       const { runs, first } = JSON.parse(data.textContent);
       this.runs = runs;
       this.asks = true;
@@ -48,6 +49,12 @@
       this.label = `player ${++players}`;
       this.build(first);
       this.open(first);
+    }
+
+    /** A parser that has read our opening tag only will bring the rest: begin when it is done. */
+    wait() {
+      if (document.readyState !== "loading") return;
+      document.addEventListener("DOMContentLoaded", () => this.connectedCallback(), { once: true });
     }
 
     disconnectedCallback() {
@@ -179,6 +186,7 @@
     /** Take an answer, −1 for none, and show what it was about. */
     answer(index) {
       const question = this.asking;
+      if (!question) return; // answered already
       this.answered.add(this.name(question));
       this.asking = null;
       this.show(this.verdict(question, index));
