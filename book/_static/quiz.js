@@ -14,6 +14,7 @@
   function makeChoice(question, item, number) {
     const [label, radio, text] = ["label", "input", "span"].map((tag) => document.createElement(tag));
     radio.type = "radio";
+    radio.autocomplete = "off"; // a browser that goes back would tick it, and nothing be said
     radio.name = question.id;
     radio.value = String(number);
     text.append(...item.childNodes);

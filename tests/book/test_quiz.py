@@ -74,6 +74,16 @@ def test_it_can_be_started_again(page):
     assert page.locator(".verdict:visible").count() == 0
 
 
+def test_who_comes_back_to_the_page_finds_no_answer_ticked_that_nothing_is_said_of(open_quietly):
+    with open_quietly(PAGE, 360) as page:
+        page.locator("fieldset.quiz input").first.check()
+        page.goto(page.url.replace("quiz", "on_a_phone"))
+        page.go_back()
+        ticked = page.locator("fieldset.quiz input:checked").count()
+        said = page.locator(".verdict:visible").count()
+        assert ticked == said  # none, or what the browser has kept as it was
+
+
 def test_it_works_by_the_keyboard_alone(page):
     page.locator("fieldset.quiz input").first.focus()
     page.keyboard.press("Space")
