@@ -235,8 +235,8 @@ def main() -> int:
     except KeyboardInterrupt:
         print("stopped; nothing was left behind", file=sys.stderr)
         return 130
-    run = target / "run"
-    run = f'"{run}"' if WINDOWS else shlex.quote(str(run))
+    path = str(target / "run")
+    run = f'"{path}"' if WINDOWS else shlex.quote(path)
     print("Installed. Now type:")
     print(f"  {run} python -m inside_generate doctor")
     print(f"  {run} jupyter lab notebooks")
