@@ -92,7 +92,7 @@ def check_most_surprising(function: Any) -> str:
             return answer(error or f"return one index, not {shown(result)}")
         if found[0] != right:
             hint = _surprise_hint(found[0], given, logits, ids)
-            return answer(hint or f"you return {found[0]}; the least expected token is {right}")
+            return answer(hint or f"you return {shown(found[0])}; the least expected is {right}")
     return RIGHT
 
 
