@@ -11,6 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from inside_generate.arguments import OneLineParser
+
 CARD = Path(__file__).parent / "_static/card.png"
 WIDTH, HEIGHT = 1200, 630  # pixels, as the places that show such pictures want them
 INK, PAPER = "#1a1a1a", "#ffffff"
@@ -44,6 +46,9 @@ def draw_column(axes: Axes, column: int) -> None:
 
 def main() -> None:
     """Write the card."""
+    OneLineParser(
+        prog="python book/card.py", description=(__doc__ or "").splitlines()[0]
+    ).parse_args()
     draw().savefig(CARD, metadata={"Software": None})
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from mdit_py_plugins.anchors.index import slugify
 
 from chapters import check_links, headings, notebooks, read_list, table, title, words, write
+from inside_generate.arguments import OneLineParser
 from pages import BookError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -104,6 +105,9 @@ def line(text: str, cells: list[Place]) -> str:
 
 def main() -> int:
     """Write the page, and return the exit status."""
+    OneLineParser(
+        prog="python book/claims.py", description=(__doc__ or "").splitlines()[0]
+    ).parse_args()
     return write(ROOT, PAGE, page)
 
 

@@ -20,6 +20,7 @@ from nbformat.v4 import new_markdown_cell
 
 from chapters import check_links, headings, notebooks, read_list, table, title, words, write
 from claims import Place, places
+from inside_generate.arguments import OneLineParser
 from pages import BookError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -163,6 +164,9 @@ def tests_in(path: Path) -> frozenset[str]:
 
 def main() -> int:
     """Write the page, and return the exit status."""
+    OneLineParser(
+        prog="python book/mistakes.py", description=(__doc__ or "").splitlines()[0]
+    ).parse_args()
     return write(ROOT, PAGE, page)
 
 

@@ -5,7 +5,6 @@ the versions of what computes. What a run produced lies in `_build/executed`, ea
 the record of its run. Pages are made from there by `pages.py`; tests read the same files.
 """
 
-import hashlib
 import json
 import os
 import platform
@@ -13,37 +12,18 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-import threading
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-EXECUTED = Path("_build/executed")
+from notebook_keeper import EXECUTED, Keeper, read_record, record_path, sha256
+
 SECONDS_A_CELL = 900
 PINS = ("requirements.txt", ".ci/constraints.txt")
-
-
-def sha256(data: bytes) -> str:
-    """The SHA-256 of `data`, as hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def record_path(executed: Path) -> Path:
-    """Where the record of an executed notebook lies: beside it."""
-    return executed.with_suffix(".run.json")
-
-
-def read_record(executed: Path) -> dict[str, Any]:
-    """What was noted when `executed` was made."""
-    record: dict[str, Any] = json.loads(record_path(executed).read_text("utf-8"))
-    return record
 
 
 def surroundings(root: Path, model: Path, place: str) -> dict[str, Any]:
@@ -82,7 +62,17 @@ def versions(root: Path) -> dict[str, str]:
 
 def run_key(notebook: Path, around: dict[str, Any]) -> str:
     """What decides whether an earlier run still counts, as one SHA-256."""
-    return sha256(notebook.read_bytes() + json.dumps(around, sort_keys=True).encode())
+    return sha256(json.dumps([lesson(notebook), around], sort_keys=True).encode())
+
+
+def lesson(notebook: Path) -> list[dict[str, Any]]:
+    """What a run depends on: the cells, without outputs and whatever else JupyterLab writes."""
+    cells: list[dict[str, Any]] = json.loads(notebook.read_text("utf-8"))["cells"]
+    kept = ("cell_type", "id", "metadata")
+    return [
+        {name: cell.get(name) for name in kept} | {"source": "".join(cell["source"])}
+        for cell in cells
+    ]
 
 
 def is_done(executed: Path, key: str) -> bool:
@@ -129,13 +119,13 @@ def staging(root: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def run_pytest(root: Path, staged: list[Path], keeper: "Keeper") -> int:
+def run_pytest(root: Path, staged: list[Path], keeper: Keeper) -> int:
     """Execute the staged notebooks by one call of nbmake, in this Python's own kernel."""
     options = ["--nbmake", "--overwrite", "--nbmake-kernel=python3"]
     options += [f"--nbmake-timeout={SECONDS_A_CELL}", f"--rootdir={root}", "-v"]
     # What the package imports may bring a pytest plugin along; it need not be rewritten for this.
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    with kernel_environment():
+    with kernel_environment(), keeper.listening():
         return pytest.main([*options, *map(str, staged)], plugins=[keeper])
 
 
@@ -146,78 +136,3 @@ def kernel_environment() -> Iterator[None]:
         patch.setenv("JUPYTER_PATH", str(Path(sys.prefix, "share", "jupyter")), prepend=os.pathsep)
         patch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
         yield
-
-
-class PeakMemory:
-    """Samples the resident bytes of this process's children, five times a second."""
-
-    def __init__(self) -> None:
-        self.peak_bytes = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-
-    def __enter__(self) -> "PeakMemory":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._stop.wait(0.2):
-            total = 0
-            for child in psutil.Process().children(recursive=True):
-                try:
-                    total += child.memory_info().rss
-                except psutil.Error:  # it ended between being listed and being asked
-                    continue
-            self.peak_bytes = max(self.peak_bytes, total)
-
-
-class Keeper:
-    """A pytest plugin that keeps each notebook's result, with a record, once it has run through."""
-
-    def __init__(
-        self, root: Path, wanted: dict[Path, tuple[Path, str]], around: dict[str, Any]
-    ) -> None:
-        self.root = root
-        self.wanted = wanted  # staged file -> (path below root, key)
-        self.around = around
-        self.stopped = False
-
-    def pytest_keyboard_interrupt(self) -> None:
-        """Note that somebody wants an end; pytest itself only returns a number for it."""
-        self.stopped = True
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Run one notebook with an eye on clock and memory; keep it if it raised nothing."""
-        start = time.perf_counter()
-        with PeakMemory() as memory:
-            yield
-        self.keep(item.path, time.perf_counter() - start, memory.peak_bytes)
-
-    def keep(self, staged: Path, seconds: float, peak_bytes: int) -> None:
-        """Move a result to where it counts. The record comes last: without it nothing counts."""
-        path, key = self.wanted[staged]
-        record = {
-            "notebook": path.as_posix(),
-            "key": key,
-            "sha256": sha256(staged.read_bytes()),
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(seconds, 1),
-            "peak_memory_bytes": peak_bytes,
-            "model": self.around["model_name"],
-            "place": self.around["place"],
-        }
-        executed = self.root / EXECUTED / path
-        executed.parent.mkdir(parents=True, exist_ok=True)
-        staged.replace(executed)
-        record_path(executed).write_text(json.dumps(record, indent=1), encoding="utf-8")
-
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Say the seconds on each notebook's line."""
-        if report.when != "call":
-            return None
-        return report.outcome, report.outcome[0], f"{report.outcome} in {report.duration:.0f} s"

@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in filter(None, (sys.stdout, sys.stderr)):
         if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show comes as an escape
             stream.reconfigure(errors="backslashreplace")
-    options = parser().parse_args(arguments)
+    options, unknown = parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         check_working_folder()
         with refusals_as_messages(), requests_to_end_as_interrupts():
@@ -180,7 +182,7 @@ def parser() -> argparse.ArgumentParser:
 
     def add(name: str, command: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=command.__doc__, description=command.__doc__)
-        sub.set_defaults(command=command)
+        sub.set_defaults(command=command, parser=sub)  # each knows its own options
         return sub
 
     fetch = add("fetch", fetch_command)

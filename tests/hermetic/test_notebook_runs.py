@@ -33,9 +33,23 @@ def test_the_same_surroundings_give_the_same_key(book):
     assert key(book) == key(book)
 
 
+def test_a_notebook_counts_by_its_cells_and_not_by_what_jupyterlab_writes_when_it_saves(book):
+    before, path = key(book), book / "notebooks/one.ipynb"
+    notebook = json.loads(path.read_text("utf-8"))
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+        cell["metadata"] = dict(reversed(cell["metadata"].items()))
+    notebook["metadata"]["language_info"] = {"name": "python"}
+    path.write_text(json.dumps(notebook), "utf-8")
+    assert key(book) == before
+    notebook["cells"][-1]["source"] += " "
+    path.write_text(json.dumps(notebook), "utf-8")
+    assert key(book) != before
+
+
 @pytest.mark.parametrize(
     "changed",
-    ["notebooks/one.ipynb", "src/inside_generate/core.py", "model/model.safetensors"],
+    ["src/inside_generate/core.py", "model/model.safetensors"],
 )
 def test_another_byte_in_what_it_depends_on_gives_another_key(book, changed):
     before = key(book)

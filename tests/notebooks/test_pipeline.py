@@ -1,11 +1,15 @@
 """Notebooks run once, when they have to; a failing one can never end in a green run or a page."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
-from tests.little_book import build, make_book, write_notebook
+from tests.little_book import ROOT, build, make_book, write_notebook
 
 RAISES = new_code_cell("answer = 41\nassert answer == 42, f'{answer} is not the answer'")
 
@@ -110,6 +114,28 @@ def test_what_ran_through_beside_a_failing_notebook_is_kept(failing):
 
 def test_nothing_of_a_failed_run_lies_about(failing):
     book, _, _ = failing
+    assert list(book.glob(".run-*")) == []
+
+
+SLEEPS = "import pathlib, time\n\npathlib.Path('../begun').touch()\ntime.sleep(60)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+def test_a_build_that_is_asked_to_end_begins_no_other_notebook(tmp_path, number):
+    book = make_book(tmp_path / "book")
+    write_notebook(book / "notebooks/one.ipynb", new_markdown_cell("# One"), new_code_cell(SLEEPS))
+    command = [sys.executable, ROOT / "book/build.py", "--root", book]
+    around = os.environ | {"INSIDE_GENERATE_MODEL": str(book / "model")}
+    log = tmp_path / "said"
+    with log.open("w") as said:
+        process = subprocess.Popen(command, env=around, stdout=said, stderr=said)
+    until = time.monotonic() + 120
+    while not (book / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    process.send_signal(number)
+    assert process.wait(60) == 130, log.read_text()
+    assert log.read_text().endswith("stopped\n")
+    assert "two.ipynb" not in log.read_text()
     assert list(book.glob(".run-*")) == []
 
 
