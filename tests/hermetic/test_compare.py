@@ -539,6 +539,7 @@ def test_a_name_that_no_file_can_have_is_no_traceback(tmp_path):
         ("[1, 2]", "JSON object, and this is a list"),
         ("7", "JSON object, and this is a number"),
         ("{}", "none of the keys input_ids"),
+        ('{"schema_version": 1, "rungs": []}', "none of the keys input_ids"),
         ('{"schema_version": 2}', "schema_version is 2, and this program understands 1"),
         ('{"schema_version": "1"}', "schema_version is '1'"),
         ('{"schema_version": true}', "schema_version is True"),

@@ -102,16 +102,16 @@ def as_run(record: Any, name: str) -> Run:
 
 def _check_keys(record: Mapping[str, Any], fields: Fields) -> None:
     missing = [key for key in PROMISED if record.get(key) is None]
-    if "schema_version" not in record:
-        if len(missing) == len(PROMISED):
-            fields.refuse(f"this is no run: it has none of the keys {', '.join(PROMISED)}")
-        return
-    version = record["schema_version"]
+    version = record.get("schema_version", UNDERSTOOD)
     if isinstance(version, bool) or version != UNDERSTOOD:
         fields.refuse(
             f"schema_version is {shortened(version)}, and this program understands {UNDERSTOOD} "
             "(and files without schema_version, in the article's form)"
         )
+    if len(missing) == len(PROMISED):
+        fields.refuse(f"this is no run: it has none of the keys {', '.join(PROMISED)}")
+    if "schema_version" not in record:
+        return
     if missing:
         fields.refuse(
             f"keys of schema_version {UNDERSTOOD} are missing: {', '.join(missing)}; add them, or "
