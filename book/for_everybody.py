@@ -27,6 +27,20 @@ PASSAGE = re.compile(
 )
 
 
+# A numbered figure, from its picture to where its caption ends or goes on to the link to itself.
+FIGURE = re.compile(
+    r'<img [^>]*src="(?P<file>[^"]+)"[^>]*>\s*<figcaption>\s*<p>'
+    r'<span class="caption-number">(?P<number>[^<]+?)\s*</span>.*?(?=<a class="headerlink"|</p>)',
+    re.DOTALL,
+)
+
+
+def with_large_figures(body: str) -> str:
+    """The HTML with a link to each figure's own file, which small screens show: see custom.css."""
+    link = ' <a class="enlarge" href="{}">Enlarge {}</a>'
+    return FIGURE.sub(lambda one: one[0] + link.format(one["file"], one["number"]), body)
+
+
 def with_languages(body: str) -> str:
     """The HTML with each Chinese (or Japanese) passage marked, for voices and for fonts."""
 
@@ -45,7 +59,7 @@ def mend(_: Sphinx, __: str, ___: str, context: dict[str, Any], ____: Any) -> No
     if body := context.get("body"):
         for was, now in MENDED.items():
             body = body.replace(was, now)
-        context["body"] = with_languages(body)
+        context["body"] = with_large_figures(with_languages(body))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

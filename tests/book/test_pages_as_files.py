@@ -45,11 +45,12 @@ def test_every_picture_has_words_and_they_are_no_file_name(article):
         assert not re.search(r"\.(png|svg|jpe?g)$|^\.?\.?/", words)
 
 
-def test_every_figure_has_a_caption(article):
+def test_every_figure_has_a_caption_that_leads_to_it_alone(article):
     for image in article.select(".cell_output img"):
         figure = image.find_parent("figure")
         assert figure is not None, image.get("alt")
         assert figure.figcaption.select_one(".caption-text").get_text(strip=True)
+        assert figure.figcaption.select_one("a.enlarge")["href"] == image["src"]
 
 
 def test_page_shows_no_markup_that_was_meant_for_the_builder(article):

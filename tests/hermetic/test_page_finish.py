@@ -28,6 +28,17 @@ def test_passages_in_other_scripts_are_marked_and_markup_is_left_alone(body, mar
     assert for_everybody.with_languages(body) == marked
 
 
+def test_a_numbered_figure_gets_a_link_to_its_file_at_the_end_of_its_caption():
+    figure = (
+        '<figure><img alt="{0}" src="a.svg" />\n<figcaption>\n<p><span class="caption-number">'
+        'Fig. {0} </span><span class="caption-text">Up.</span>{1}<a class="headerlink" href="#f">'
+    )
+    link = ' <a class="enlarge" href="a.svg">Enlarge Fig. {}</a>'
+    body = "".join(figure.format(number, "") for number in (1, 2)) + '<img src="b.svg">'
+    linked = "".join(figure.format(number, link.format(number)) for number in (1, 2))
+    assert for_everybody.with_large_figures(body) == linked + '<img src="b.svg">'
+
+
 def mended(body: str) -> str:
     context = {"body": body}
     for_everybody.mend(None, "", "", context, None)
