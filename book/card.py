@@ -44,11 +44,10 @@ def draw_column(axes: Axes, column: int) -> None:
         axes.add_patch(Rectangle((left, top), 66, height, color=fill, linewidth=0))
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Write the card."""
-    OneLineParser(
-        prog="python book/card.py", description=(__doc__ or "").splitlines()[0]
-    ).parse_args()
+    about = (__doc__ or "").splitlines()[0]
+    OneLineParser(prog="python book/card.py", description=about).parse_args(arguments)
     draw().savefig(CARD, metadata={"Software": None})
 
 

@@ -103,11 +103,10 @@ def line(text: str, cells: list[Place]) -> str:
     return f"- {text} ({'; '.join(links)})"
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Write the page, and return the exit status."""
-    OneLineParser(
-        prog="python book/claims.py", description=(__doc__ or "").splitlines()[0]
-    ).parse_args()
+    about = (__doc__ or "").splitlines()[0]
+    OneLineParser(prog="python book/claims.py", description=about).parse_args(arguments)
     return write(ROOT, PAGE, page)
 
 

@@ -162,11 +162,10 @@ def tests_in(path: Path) -> frozenset[str]:
     return frozenset(name for name in functions if name.startswith("test_"))
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Write the page, and return the exit status."""
-    OneLineParser(
-        prog="python book/mistakes.py", description=(__doc__ or "").splitlines()[0]
-    ).parse_args()
+    about = (__doc__ or "").splitlines()[0]
+    OneLineParser(prog="python book/mistakes.py", description=about).parse_args(arguments)
     return write(ROOT, PAGE, page)
 
 

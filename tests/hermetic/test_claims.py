@@ -108,7 +108,7 @@ def test_a_table_that_is_none_is_an_error_of_one_line_and_status_1(book, name, c
     (book / claims.CLAIMS).write_bytes(written if isinstance(written, bytes) else written.encode())
     monkeypatch.setattr(claims, "ROOT", book)
     before = (book / claims.PAGE).read_bytes()
-    assert claims.main() == 1
+    assert claims.main([]) == 1
     said = capsys.readouterr().err
     assert re.fullmatch(f"error: book/claims.yml: .*{message}.*\n", said)
     assert (book / claims.PAGE).read_bytes() == before

@@ -263,7 +263,10 @@ def test_a_request_to_end_is_answered_like_ctrl_c_so_that_nothing_is_left(
         signal.signal(getattr(signal, name), before)
 
 
-@pytest.mark.parametrize("program", ["build", "offline", "room", "student"])
+PROGRAMS = ["build", "card", "claims", "mistakes", "offline", "room", "student"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_the_books_programs_answer_a_mistyped_option_in_one_line(program, monkeypatch, capsys):
     module = importlib.import_module(program)
     monkeypatch.setattr(sys, "argv", [f"book/{program}.py", "--nope"])

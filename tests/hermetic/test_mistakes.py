@@ -121,7 +121,7 @@ def test_an_entry_that_names_what_is_not_there_is_an_error_of_one_line(
     write_entry(book, **changes)
     monkeypatch.setattr(mistakes, "ROOT", book)
     before = (book / mistakes.PAGE).read_bytes()
-    assert mistakes.main() == 1
+    assert mistakes.main([]) == 1
     assert re.fullmatch(f"error: book/mistakes.yml: .*{message}.*\n", capsys.readouterr().err)
     assert (book / mistakes.PAGE).read_bytes() == before
 
