@@ -65,7 +65,7 @@ def room_text(record: Mapping[str, Any]) -> str:
 def load_text(load: float) -> str:
     """How busy the machine was before a rehearsal, and what that means for its seconds."""
     if load < IDLE:
-        return f"Nothing else was at work when it began (load {load})."
+        return f"The machine was all but idle when it began (load {load})."
     return f"Other work went on when it began (load {load}): take the seconds for an upper end."
 
 

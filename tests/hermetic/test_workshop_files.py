@@ -123,7 +123,9 @@ def test_the_pages_show_what_was_recorded():
 
 def test_a_page_says_whether_a_room_was_measured_on_an_idle_machine():
     room = recorded.read(ROOMS[0])
-    assert "Nothing else was at work" in recorded.room_text(room | {"load_before": 0.2})
+    assert "all but idle when it began (load 0.2)" in recorded.room_text(
+        room | {"load_before": 0.2}
+    )
     assert "(load 13.1): take the seconds" in recorded.room_text(room | {"load_before": 13.1})
 
 
