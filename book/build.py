@@ -2,6 +2,9 @@
 
 Composes `notebook_runs.py`, `recordings.py` and `pages.py`, and is the only one of them that
 prints. `--notebooks-only` stops after notebooks and recordings have run.
+
+What imports torch is imported where it is used: it takes seconds, and a mistyped address need not
+wait for it.
 """
 
 import sys
@@ -18,15 +21,14 @@ import pages
 import recordings
 from addresses import Addresses
 from inside_generate.arguments import OneLineParser
-from inside_generate.device import choose_device, choose_dtype
-from inside_generate.environment import device_name
-from inside_generate.models import find
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def place() -> str:
     """Where the notebooks will compute, and in which number format."""
+    from inside_generate.device import choose_device, choose_dtype, device_name
+
     device = choose_device()
     dtype, _ = choose_dtype("auto", device)
     return f"{dtype} on {device}: {device_name(device)}"
@@ -34,6 +36,8 @@ def place() -> str:
 
 def run_models(root: Path, documents: list[Path], notebooks: list[Path]) -> None:
     """Run the notebooks and the recordings that are out of date. BookError if one fails."""
+    from inside_generate.finding import find
+
     model = find()
     around = notebook_runs.surroundings(root, model, place())
     run_notebooks(root, notebooks, around)

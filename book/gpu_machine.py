@@ -127,7 +127,7 @@ def loop_does_not_fit() -> str | None:
 def take_model(wanted: str) -> dict[str, Any]:
     """Return the directory of the model to take, and why its weights are random, if they are."""
     from inside_generate.errors import InsideGenerateError
-    from inside_generate.models import find, wanted_model
+    from inside_generate.finding import find, wanted_model
     from inside_generate.random_checkpoint import is_random, random_checkpoint
 
     why = "random weights were asked for"

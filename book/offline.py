@@ -24,9 +24,9 @@ from inside_generate.arguments import OneLineParser
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE
 from inside_generate.environment import source_commit
 from inside_generate.errors import in_a_line
+from inside_generate.finding import find
 from inside_generate.getting.hub import find_in_hub_cache
 from inside_generate.getting.integrity import read_manifest, write_manifest
-from inside_generate.models import find
 from pages import HTML, BookError
 
 ROOT = Path(__file__).resolve().parent.parent

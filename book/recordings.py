@@ -4,6 +4,8 @@ A page asks for recordings by name in a ``{player}`` directive; their prompts st
 made by `python -m inside_generate run` in a process of its own, which gives the memory back, and
 kept in `_build/recorded` for as long as nothing that it depends on has changed, by the same rule
 as a notebook's run. What the pages show of them is laid out beside their sources.
+
+What imports torch is imported where it is used, as in `build.py`.
 """
 
 import json
@@ -17,10 +19,7 @@ from typing import Any
 
 import jsonschema
 
-from inside_generate.player import player_data
 from inside_generate.player_page import script
-from inside_generate.record import run_schema
-from inside_generate.trace import Trace
 from notebook_runs import sha256
 from pages import SOURCE, BookError
 
@@ -96,6 +95,8 @@ def run(prompt: str, target: Path) -> None:
 
 def check(target: Path) -> None:
     """Refuse a file that is not what a run writes."""
+    from inside_generate.record import run_schema
+
     try:
         jsonschema.validate(json.loads(target.read_text("utf-8")), run_schema())
     except (OSError, ValueError, jsonschema.ValidationError) as error:
@@ -113,7 +114,14 @@ def publish(root: Path, names: Iterable[str]) -> None:
         path = root / RECORDED / f"{name}.json"
         if not path.is_file():
             raise BookError(f"{path.name} is not recorded yet; type `make book`")
-        record = json.loads(path.read_text("utf-8"))
-        shown = player_data(Trace.from_dict(record), record)
-        text = json.dumps(shown, ensure_ascii=False, allow_nan=False)
-        (source / PLAYERS / path.name).write_text(text, encoding="utf-8")
+        (source / PLAYERS / path.name).write_text(laid_out(path), encoding="utf-8")
+
+
+def laid_out(path: Path) -> str:
+    """What the player shows of a recording, as JSON."""
+    from inside_generate.player import player_data
+    from inside_generate.trace import Trace
+
+    record = json.loads(path.read_text("utf-8"))
+    shown = player_data(Trace.from_dict(record), record)
+    return json.dumps(shown, ensure_ascii=False, allow_nan=False)

@@ -26,8 +26,9 @@ import endings
 import room_hub
 from inside_generate.arguments import OneLineParser, whole_number
 from inside_generate.checkpoints import WEIGHTS
-from inside_generate.environment import cpu_name, source_commit
-from inside_generate.models import find
+from inside_generate.device import cpu_name
+from inside_generate.environment import source_commit
+from inside_generate.finding import find
 from inside_generate.record import check_target, write_json
 from offline import STUDENT, name_of
 from pages import BookError
@@ -40,7 +41,7 @@ RECORD = FOLDER / "hub.json"
 COURSE = "inside-generate"
 # Run in each learner's kernel: what a careless learner could do to the model of all.
 TRY_TO_WRITE = """
-from inside_generate.models import find
+from inside_generate.finding import find
 for target in [find() / "model.safetensors", find() / "new file", find().parent / "new folder"]:
     try:
         open(target, "r+b" if target.exists() else "wb")

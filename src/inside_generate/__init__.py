@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _TAUGHT_IN = {
-    "find": "models",
+    "find": "finding",
     "load": "models",
     "render_chat": "chat",
     "encode": "chat",

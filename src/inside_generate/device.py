@@ -181,6 +181,13 @@ def _seconds_for_products(matrices: list[torch.Tensor]) -> float:
     return time.perf_counter() - start
 
 
+def device_name(device: torch.device) -> str | None:
+    """Return what the maker calls the processor that runs the model."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return cpu_name()
+
+
 def cpu_name() -> str:
     """Return what the maker calls this processor, as far as the system tells."""
     try:

@@ -16,7 +16,7 @@ import transformers
 from transformers import PreTrainedModel
 
 from inside_generate.checkpoints import REFERENCE, SMALL, STAND_IN
-from inside_generate.device import cpu_name
+from inside_generate.device import device_name
 from inside_generate.models import identity
 
 ROLES = {
@@ -44,13 +44,6 @@ def describe(model: PreTrainedModel) -> dict[str, Any]:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "source_commit": source_commit(),
     }
-
-
-def device_name(device: torch.device) -> str | None:
-    """Return what the maker calls the processor that runs the model."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return cpu_name()
 
 
 def source_commit() -> str | None:

@@ -1,14 +1,13 @@
-"""Finding a model on this machine's disk, loading it, and saying which one it is.
+"""Loading a model from this machine's disk, and saying which one it is.
 
-What it knows: which directory a name stands for, and how to load it without network, pickles
-or code from a checkpoint. What it leaves to others: getting models (`fetch`), their facts
-(`checkpoints`), what a directory must hold (`layout`, `integrity`), device and dtype (`device`).
+What it knows: how to load a directory without network, pickles or code from a checkpoint. What it
+leaves to others: which directory a name stands for (`finding`), getting models (`fetch`), what a
+directory must hold (`layout`, `integrity`), device and dtype (`device`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +21,14 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, WEIGHTS, Checkpoint, fetch_command
+from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, WEIGHTS
 from inside_generate.device import choose_device, choose_dtype, wanted_dtype
 from inside_generate.errors import InsideGenerateError, in_a_line
+from inside_generate.finding import find
 from inside_generate.getting.hub import find_in_hub_cache
 from inside_generate.getting.integrity import damage, read_manifest, sha256
-from inside_generate.getting.layout import check_layout, weight_files
-from inside_generate.home import expand_user, home, model_directory
+from inside_generate.getting.layout import weight_files
 from inside_generate.quiet import quiet
-
-__all__ = ["CHECKPOINTS", "Checkpoint", "Identity", "find", "home", "identity", "load", "on_disk"]
 
 # A notebook's load cell may run twice: the same call gives the model that is still in memory,
 # and nothing here keeps a model alive that nobody else holds.
@@ -41,65 +38,6 @@ _tokenizers: weakref.WeakKeyDictionary[PreTrainedModel, PreTrainedTokenizerBase]
 _tokenizers = weakref.WeakKeyDictionary()
 _state_when_loaded: weakref.WeakKeyDictionary[PreTrainedModel, tuple[torch.device, torch.dtype]]
 _state_when_loaded = weakref.WeakKeyDictionary()
-
-
-def find(model: str | Path = "auto") -> Path:
-    """Return the directory of a whole model on this disk.
-
-    ``model`` is a name from ``CHECKPOINTS``, a path, or "auto": what ``INSIDE_GENERATE_MODEL``
-    says, else the reference, else the stand-in, else the small one. A name wins over a folder
-    of that name; write ``./name`` for the folder.
-    """
-    wanted = wanted_model(model)
-    if not wanted:  # as a path it would be the folder in which one happens to be
-        raise InsideGenerateError(f"no model is named: choose auto, {', '.join(CHECKPOINTS)}")
-    if wanted == "auto":
-        for checkpoint in CHECKPOINTS.values():
-            if directory := on_disk(checkpoint):
-                return directory
-        raise InsideGenerateError(f"there is no model in {home()} yet; type `{fetch_command()}`")
-    if wanted in CHECKPOINTS:
-        return _find_known(CHECKPOINTS[wanted])
-    return _find_path(expand_user(wanted))
-
-
-def wanted_model(model: str | Path) -> str:
-    """Return the name or path that counts: the argument, else the environment's, else "auto"."""
-    return os.environ.get("INSIDE_GENERATE_MODEL") or "auto" if model == "auto" else str(model)
-
-
-def _find_known(checkpoint: Checkpoint) -> Path:
-    directory = on_disk(checkpoint)
-    if directory is None:
-        raise InsideGenerateError(
-            f"{checkpoint.name} is not in {home()}; type `{fetch_command(checkpoint.name)}`"
-        )
-    return directory
-
-
-def _find_path(directory: Path) -> Path:
-    if not directory.is_dir():
-        raise InsideGenerateError(
-            f"unknown model {str(directory)!r}: neither a directory nor one of "
-            f"auto, {', '.join(CHECKPOINTS)}"
-        )
-    check_layout(directory)
-    return directory.resolve()
-
-
-def on_disk(checkpoint: Checkpoint) -> Path | None:
-    """Return the whole directory of a known model, fetched or in the hub's own cache, or None.
-
-    One that was fetched and has changed since is an error: nobody wants other numbers unawares.
-    """
-    directory = model_directory(checkpoint.name)
-    if directory.exists():
-        if wrong := damage(directory):
-            raise InsideGenerateError(
-                f"{directory} is damaged: {wrong}; type `{fetch_command(checkpoint.name)}`"
-            )
-        return directory
-    return find_in_hub_cache(checkpoint) if checkpoint.source == "hub" else None
 
 
 def load(

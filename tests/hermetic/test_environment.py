@@ -12,8 +12,8 @@ import transformers
 from tests.tiny import tiny_model
 
 from inside_generate import environment, provenance
-from inside_generate.device import cpu_name
-from inside_generate.environment import describe, device_name, source_commit
+from inside_generate.device import cpu_name, device_name
+from inside_generate.environment import describe, source_commit
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from transformers.utils import logging
 from inside_generate import models
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN
 from inside_generate.errors import InsideGenerateError
+from inside_generate.finding import find
 from inside_generate.getting.integrity import MANIFEST, write_manifest
 from inside_generate.home import home, model_directory
-from inside_generate.models import find, identity, load
+from inside_generate.models import identity, load
 
 
 def save(folder, **config):

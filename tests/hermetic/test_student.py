@@ -1,5 +1,6 @@
 """The students' edition: no solution is left, all else is, and nobody's folder is taken away."""
 
+import functools
 import json
 import re
 from pathlib import Path, PurePosixPath
@@ -13,7 +14,8 @@ from pages import tags
 
 ROOT = Path(__file__).parents[2]
 SOURCES = chapters.notebooks(ROOT)
-FILES = student.edition(ROOT)
+EDITION = functools.cache(student.edition)  # making it takes a second
+FILES = EDITION(ROOT)
 LINK = re.compile(r"\]\(([^)\s#]+)")
 ADDRESS = ("https://", "http://", "mailto:")
 FOLDED_SOLUTION = re.compile(
@@ -119,6 +121,11 @@ def test_the_pages_hold_nothing_that_only_sphinx_understands():
 
 
 # --- the folder -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def made_once(monkeypatch):
+    monkeypatch.setattr(student, "edition", EDITION)
 
 
 def make(folder: Path, *more: str) -> int:

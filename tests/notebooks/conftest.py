@@ -3,7 +3,7 @@
 import pytest
 
 from inside_generate.errors import InsideGenerateError
-from inside_generate.models import find
+from inside_generate.finding import find
 
 SMALL = "smollm2-135m-instruct"
 

@@ -8,7 +8,7 @@ import pytest
 import build
 import notebook_runs
 import pages
-from inside_generate.models import find
+from inside_generate.finding import find
 
 ROOT = notebook_runs.Path(__file__).parents[2]
 LESSONS = [document for document in pages.documents(ROOT) if document.suffix == ".ipynb"]

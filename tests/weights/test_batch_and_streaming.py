@@ -7,7 +7,7 @@ from transformers import AutoTokenizer
 
 from inside_generate import decode_text, generate, generate_batch, text_pieces
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, fetch_command
-from inside_generate.models import on_disk
+from inside_generate.finding import on_disk
 
 PROMPTS = ["What's for lunch today?", "今天午饭吃什么?", "Say yes."]
 

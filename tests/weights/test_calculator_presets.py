@@ -7,7 +7,7 @@ import pytest
 
 import calculators
 from inside_generate.checkpoints import CHECKPOINTS, fetch_command
-from inside_generate.models import on_disk
+from inside_generate.finding import on_disk
 
 ROOT = Path(__file__).parents[2]
 MODELS = json.loads((ROOT / calculators.OTHERS).read_text("utf-8"))

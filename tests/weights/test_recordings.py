@@ -5,7 +5,7 @@ import pytest
 import recordings
 from inside_generate import generate, load
 from inside_generate.checkpoints import CHECKPOINTS, STAND_IN, fetch_command
-from inside_generate.models import on_disk
+from inside_generate.finding import on_disk
 
 
 @pytest.fixture(scope="module")

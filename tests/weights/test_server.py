@@ -8,7 +8,7 @@ from inside_generate.beyond.client import ask, models
 from inside_generate.beyond.load import under_load
 from inside_generate.beyond.server import ADDRESS, answers, serving
 from inside_generate.checkpoints import CHECKPOINTS, SMALL, fetch_command
-from inside_generate.models import on_disk
+from inside_generate.finding import on_disk
 
 PROMPTS = ["What's for lunch today?", "Why is the sky blue?"]
 TOKENS = 8

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoTokenizer
 
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, STAND_IN, fetch_command
 from inside_generate.errors import InsideGenerateError
-from inside_generate.models import on_disk
+from inside_generate.finding import on_disk
 
 SPECIAL = {
     "<|endoftext|>": 151643,

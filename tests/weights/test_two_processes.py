@@ -12,7 +12,7 @@ from inside_generate.beyond.ranks import run_ranks
 from inside_generate.beyond.traffic import possible_ranks, predicted
 from inside_generate.cache import head_dim, kv_cache_bytes, kv_heads, weight_bytes
 from inside_generate.checkpoints import CHECKPOINTS, SMALL, fetch_command
-from inside_generate.models import on_disk
+from inside_generate.finding import on_disk
 from inside_generate.rounding import logit_tolerance
 
 PROMPT, NEXT = list(range(40, 51)), [7, 300, 9]

@@ -6,7 +6,7 @@ import pytest
 from tests.book.conftest import browser  # noqa: F401
 
 from inside_generate.checkpoints import CHECKPOINTS, SMALL
-from inside_generate.models import find, on_disk
+from inside_generate.finding import find, on_disk
 
 ROOT = Path(__file__).parents[2]
 

@@ -25,7 +25,7 @@ def directory() -> Path | None:
     is for ``model`` to say.
     """
     try:
-        from inside_generate.models import find
+        from inside_generate.finding import find
 
         return find("auto")
     except ImportError:
@@ -47,7 +47,7 @@ def model() -> Check:
     """Which model would run, and is it whole?"""
     from inside_generate.checkpoints import CHECKPOINTS, fetch_command
     from inside_generate.errors import InsideGenerateError
-    from inside_generate.models import find, wanted_model
+    from inside_generate.finding import find, wanted_model
 
     try:
         found = find("auto")
@@ -65,7 +65,7 @@ def other_models(chosen: Path | None) -> list[Check]:
     """Which other models of the course are on disk, and is one of them damaged?"""
     from inside_generate.checkpoints import CHECKPOINTS, fetch_command
     from inside_generate.errors import InsideGenerateError
-    from inside_generate.models import on_disk
+    from inside_generate.finding import on_disk
 
     found, checks = [], []
     for name, checkpoint in CHECKPOINTS.items():

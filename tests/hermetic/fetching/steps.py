@@ -5,9 +5,9 @@ from huggingface_hub import constants
 
 from inside_generate.checkpoints import REFERENCE
 from inside_generate.errors import InsideGenerateError
+from inside_generate.finding import find
 from inside_generate.getting.integrity import damage
 from inside_generate.home import download_directory, model_directory
-from inside_generate.models import find
 
 AGAIN = r"type `python -m inside_generate fetch --model "
 

@@ -17,11 +17,11 @@ from tests.hermetic.fetching.steps import (
 
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN, WEIGHTS
 from inside_generate.errors import InsideGenerateError
+from inside_generate.finding import find
 from inside_generate.getting import fetch as fetching
 from inside_generate.getting import hub, packages
 from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory, model_directory
-from inside_generate.models import find
 
 
 def test_a_damaged_model_is_removed_and_fetched_again(the_hub, said):

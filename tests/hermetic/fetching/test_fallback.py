@@ -5,9 +5,9 @@ from tests.hermetic.fetching.steps import AGAIN, complete, empty, nothing_to_loa
 
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN, WEIGHTS
 from inside_generate.errors import InsideGenerateError, UnavailableError
+from inside_generate.finding import find
 from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory, model_directory
-from inside_generate.models import find
 
 
 def test_where_the_hub_cannot_be_reached_the_stand_in_is_fetched_and_that_is_said(

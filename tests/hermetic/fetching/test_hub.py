@@ -8,11 +8,12 @@ from tests.hermetic.fetching.steps import AGAIN, complete, nothing_to_load
 
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, WEIGHTS
 from inside_generate.errors import InsideGenerateError, UnavailableError
+from inside_generate.finding import find
 from inside_generate.getting import fetch as fetching
 from inside_generate.getting import hub
 from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory, model_directory
-from inside_generate.models import find, identity, load
+from inside_generate.models import identity, load
 
 
 def test_the_reference_is_fetched_from_the_hub_and_loads(the_hub, said):

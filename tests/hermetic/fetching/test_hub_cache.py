@@ -7,9 +7,10 @@ from huggingface_hub import constants, hf_hub_download
 
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, WEIGHTS
 from inside_generate.errors import InsideGenerateError
+from inside_generate.finding import find
 from inside_generate.getting.fetch import fetch
 from inside_generate.home import model_directory
-from inside_generate.models import find, identity, load
+from inside_generate.models import identity, load
 
 
 @pytest.fixture
