@@ -20,6 +20,8 @@ HTML = ROOT / pages.HTML
 NAMES = [document.with_suffix("").as_posix() for document in pages.documents(ROOT)]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-quic"]
+# The browser finds no host but this one, whatever a page asks for.
+OPTIONS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 SIZES = {"wide": 1280, "narrow": 360}
 SCHEMES = ("light", "dark")
 BESIDE = ("search", "404")  # pages that are no document
@@ -114,31 +116,36 @@ def hearing(page, **handlers):
 
 @pytest.fixture(scope="session")
 def visit(screens, site):
-    """Return a function that visits a page once for each size and scheme and says what it saw."""
+    """Return a function that visits a page once for each size and says what it saw, by scheme.
+
+    The scheme changes while the page is open, as a reader's may: it has to follow.
+    """
 
     @functools.cache
-    def go(name: str, size: str, scheme: str) -> Visit:
-        complaints, elsewhere, failed = [], [], []
+    def go(name: str, size: str) -> dict[str, Visit]:
+        complaints, elsewhere, failed, looks = [], [], [], {}
 
-        def only_here(route):
-            here = route.request.url.startswith((site, "data:"))
-            if not here:
-                elsewhere.append(route.request.url)
-            route.continue_() if here else route.abort()
+        def asked(request):
+            if not request.url.startswith((site, "data:")):
+                elsewhere.append(request.url)
 
-        page = screens[size, scheme]
-        page.route("**/*", only_here)
+        page = screens[size, SCHEMES[0]]
         with hearing(
             page,
             console=lambda said: note(said, complaints),
             pageerror=lambda error: complaints.append(str(error)),
+            request=asked,
             response=lambda got: got.ok or failed.append(f"{got.status} {got.url}"),
         ):
             page.goto(f"{site}/{name}.html", wait_until="load")
-            page.wait_for_function("document.documentElement.dataset.theme !== 'auto'")
-            look = page.evaluate(LOOK)
-        page.unroute("**/*", only_here)
-        return Visit(look, complaints, elsewhere, failed)
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+                looks[scheme] = page.evaluate(LOOK)
+            page.emulate_media(color_scheme=SCHEMES[0])
+        return {
+            scheme: Visit(look, complaints, elsewhere, failed) for scheme, look in looks.items()
+        }
 
     return go
 
@@ -163,5 +170,5 @@ def open_quietly(browser, site):
 
 def note(said, complaints: list[str]) -> None:
     """Keep what the console says, unless it is chatter or about a request that was refused."""
-    if said.type in ("error", "warning") and "net::ERR_FAILED" not in said.text:
+    if said.type in ("error", "warning") and "net::ERR_NAME_NOT_RESOLVED" not in said.text:
         complaints.append(said.text)

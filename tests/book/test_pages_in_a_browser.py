@@ -9,7 +9,7 @@ from tests.book.conftest import NAMES, SCHEMES, SIZES
 @pytest.fixture(params=NAMES)
 def seen(request, visit):
     """All visits to one page."""
-    return [visit(request.param, size, scheme) for size in SIZES for scheme in SCHEMES]
+    return [visit(request.param, size)[scheme] for size in SIZES for scheme in SCHEMES]
 
 
 def luminance(colour: str) -> float:

@@ -18,7 +18,7 @@ import notebook_runs
 import pages
 
 ROOT = Path(__file__).parents[2]
-SOME = ["04_model_inputs", "05_prefill", "07_kv_cache", "09_stopping", "12_memory_accounting"]
+SOME = ["07_kv_cache", "12_memory_accounting"]
 LESSONS = sorted(chapters.notebooks(ROOT)) if os.environ.get("TEST_ALL") else SOME
 COUNT_MODELS = """
 import gc
