@@ -72,10 +72,10 @@ def plot_number_line(
             ax.fill_between([low, high], row - 0.22, row + 0.22, color=WEIGHTS)
         else:
             ax.vlines(numbers, row - 0.22, row + 0.22, color=INK, linewidth=0.9)
-        ax.text(low, row - 0.27, f"{gap:.3g} apart", fontsize=9, va="bottom", color=INK)
+        _write(ax, f"{gap:.3g} apart", (low, row - 0.27), (4, 0), ha="left")
     for value in values:
         ax.axvline(value, color=CHOICE, linestyle="--", linewidth=1.5)
-        ax.text(value, -0.75, f" {value:g}", color=INK, ha="center", va="bottom", fontsize=9)
+        _write(ax, f"{value:g}", (value, -0.8), (0, 2), ha="center")
     ax.set_yticks(range(len(formats)), [one.name for one in formats])
     ax.set(ylim=(len(formats) - 0.5, -0.8), xlim=(low, high), xlabel="value")
     ax.set_title("Fewer mantissa bits, fewer numbers", pad=22)
@@ -111,3 +111,18 @@ def plot_number_ranges(formats: Sequence[NumberFormat], *, ax: Axes | None = Non
     ax.set(xlabel="size of a number (power of ten)")
     ax.set_title("BF16 reaches as far as FP32")
     return ax
+
+
+def _write(
+    ax: Axes, text: str, point: tuple[float, float], points_away: tuple[float, float], *, ha: str
+) -> None:
+    ax.annotate(
+        text,
+        point,
+        points_away,
+        textcoords="offset points",
+        ha=ha,
+        va="bottom",
+        color=INK,
+        fontsize=9,
+    )

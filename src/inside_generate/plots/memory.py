@@ -67,10 +67,10 @@ def plot_logits_memory(
         _name(ax, (lengths[at], mib[at]), name, INK if colour == CHOICE else colour)
     weights = weight_bytes(config) / MIB
     ax.axhline(weights, color=WEIGHTS, linestyle="-.")
-    ax.text(lengths[0], weights, "weights", color=WEIGHTS, va="bottom", fontsize=10)
+    _name(ax, (lengths[0], weights), "weights", WEIGHTS, ha="left")
     ax.set(xlabel="prompt length L (tokens)", ylabel="MiB in 2-byte numbers")
     ax.set_title("All logits outgrow cache and weights")
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.15 * max(weights, *all_rows))
     return ax
 
 
@@ -89,7 +89,10 @@ def plot_answer_memory(
     ax.bar(tokens, expected, 0.7, fc="white", ec=INK, hatch="//", alpha=0.5)
     ax.plot(tokens[:1], found[:1], "o", color=PREFILL)
     ax.plot(tokens[1:], found[1:], "s", color=DECODE)
-    ax.annotate("prefill", (1, found[0]), (9, 0), textcoords="offset points", color=PREFILL)
+    end_of_bar = (1.35, found[0])
+    ax.annotate(
+        "prefill", end_of_bar, (4, 0), textcoords="offset points", color=PREFILL, va="center"
+    )
     last = (tokens[-1], found[-1])
     ax.annotate("decode", last, (0, 8), textcoords="offset points", color=DECODE, ha="right")
     ax.set(xlabel="token of the answer", ylabel="MiB beside the weights")
@@ -98,13 +101,13 @@ def plot_answer_memory(
     return ax
 
 
-def _name(ax: Axes, point: tuple[float, float], name: str, colour: str) -> None:
+def _name(ax: Axes, point: tuple[float, float], name: str, colour: str, ha: str = "right") -> None:
     ax.annotate(
         name,
         point,
         (0, 5),
         textcoords="offset points",
-        ha="right",
+        ha=ha,
         va="bottom",
         color=colour,
         fontsize=10,

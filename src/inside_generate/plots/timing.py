@@ -79,9 +79,10 @@ def plot_decode_time(
     ax.fill_between(x, 0, constant, color=WEIGHTS, alpha=0.6)
     ax.fill_between(x, constant, total, fc=CACHE, ec="white", alpha=0.6, hatch="//", linewidth=0)
     ax.plot(context_lengths, 1e3 * np.asarray(seconds), "o", color=DECODE)
-    _write(ax, "measured", (context_lengths[0], 1e3 * seconds[0]), (-4, -16), ha="left")
+    _write(ax, "measured", (context_lengths[0], 1e3 * seconds[0]), (-4, 12), ha="left")
     _between(ax, x[-1], 0, constant[-1], "the same for every step")
-    _between(ax, x[-1], constant[-1], total[-1], "grows with the cache", tallest=total[-1])
+    low, room = constant[-1], 0.6 * (total[-1] - constant[-1])  # the points lie along the top
+    _between(ax, x[-1], low, low + room, "grows with the cache", tallest=0.6 * total[-1])
     ax.set(xlabel="tokens in the cache", ylabel="time of a decode step (ms)")
     ax.set_title("A decode step: constant + slope · context")
     tallest = 1e3 * max(*seconds, fit.seconds(x[-1])) or 1.0
