@@ -56,8 +56,11 @@ def counters(device: torch.device) -> Counters:
     )
 
 
-def measure(run: Callable[[], Result], device: torch.device) -> tuple[Result, Measured]:
-    """Run, and return the result with what it took: allocated before; reset; run; peak."""
+def measure(
+    run: Callable[[], Result],
+    device: torch.device,
+) -> tuple[Result, Measured]:
+    """Run; return the result and what it took: before, reset, run, peak."""
     synchronize(device)
     before = counters(device).allocated_bytes
     reset_peak(device)
@@ -66,7 +69,8 @@ def measure(run: Callable[[], Result], device: torch.device) -> tuple[Result, Me
         return result, Measured(None, None, None)
     synchronize(device)
     peak = torch.cuda.max_memory_allocated(device)
-    return result, Measured(before, peak, torch.cuda.max_memory_reserved(device))
+    reserved = torch.cuda.max_memory_reserved(device)
+    return result, Measured(before, peak, reserved)
 
 
 def reset_peak(device: torch.device) -> None:

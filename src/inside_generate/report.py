@@ -92,7 +92,7 @@ def show_step(step: Step, model: PreTrainedModel, output: Any, say: Say) -> None
     origin = "from prefill" if step.phase == "prefill" else f"{1000 * step.seconds:.0f} ms"
     say(
         f"token {step.number:>3}  input {shape(step.input_shape):<8} "
-        f"logits {shape(step.logits_shape):<16} id {step.token_id:<7} {step.text!r}  ({origin})"
+        f"logits {shape(step.logits_shape):<15} id {step.token_id:<6} {step.text!r} ({origin})"
     )
 
 
@@ -125,7 +125,7 @@ def show_end(trace: Trace, say: Say) -> None:
 
 def row_of_scores(logits: torch.Tensor) -> str:
     """Return the first and last of a position's V logits, to three decimals."""
-    return abridged([round(x, 3) for x in logits.tolist()])
+    return abridged([round(x, 3) for x in logits.tolist()], keep=3)
 
 
 def candidate_line(candidate: Candidate) -> str:
