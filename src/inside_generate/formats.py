@@ -163,10 +163,12 @@ def dequantise(codes: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
 
 def html_table(formats: Iterable[NumberFormat]) -> str:
     """Return the course's table of number formats as HTML, one row a format."""
-    heads = ("format", "bits", "bytes", "exponent", "mantissa", "precision", "range", "use")
+    # Where a long head may be cut, on a small screen.
+    long = ("expo&shy;nent", "man&shy;tissa", "preci&shy;sion")
+    heads = ("format", "bits", "bytes", *long, "range", "use")
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     rows = "".join(f"<tr>{''.join(_cells(one))}</tr>" for one in formats)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    table = f'<table class="dataframe"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     # A table wider than its place can be scrolled, with the keyboard as well.
     label = 'role="region" aria-label="Number formats" tabindex="0"'
     return f'<div {label} style="overflow-x: auto">{table}</div>'
