@@ -29,6 +29,11 @@
     qwen2: ["num_key_value_heads"],
     qwen3: ["num_key_value_heads", "head_dim"],
   };
+  // Families whose window is off until `use_sliding_window` turns it on.
+  const WINDOW_OFF = ["qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"];
+  // A list that names the kind of each layer, and the words in it for all positions.
+  const KINDS = ["layer_types", "layers_block_type"];
+  const ALL_POSITIONS = ["full_attention", "attention"];
   const OTHER_CACHES = [
     [["kv_lora_rank"], "keeps compressed keys and values (MLA)"],
     [
@@ -39,7 +44,7 @@
     [["num_kv_shared_layers", "use_cla", "cla_share_factor"], "shares keys and values between layers"],
     [["attention_chunk_size"], "sees only a part of the text in some layers (chunks)"],
     [
-      ["layers_block_type", "block_types", "hybrid_override_pattern", "full_attention_interval",
+      ["block_types", "hybrid_override_pattern", "full_attention_interval",
         "attn_layer_period", "attn_type_list", "full_attn_idxs", "attn_layer_indices",
         "mamba_d_state", "linear_num_key_heads", "cross_attention_layers"],
       "mixes attention with layers that have another state or none",
@@ -78,16 +83,45 @@
     return nested ? { config: { ...config, ...inner }, nested } : { config, nested: false };
   }
 
+  /** The kind of each layer, by the list that names them; empty where there is none. */
+  function layerKinds(config) {
+    const name = KINDS.find((one) => config[one] !== undefined && config[one] !== null);
+    const kinds = name === undefined ? [] : config[name];
+    if (!Array.isArray(kinds)) throw new Error(`${name} must be a list, not ${shown(kinds)}.`);
+    const layers = size(config, "layers") ?? kinds.length;
+    if (name !== undefined && kinds.length !== layers) {
+      throw new Error(`${name} must name each of the ${layers} layers, not ${kinds.length}.`);
+    }
+    return kinds;
+  }
+
+  /** Settings of another cache that stand in a config and that nothing uses. */
+  function unused(config, kinds) {
+    return [
+      ...(config.use_cla === false ? ["cla_share_factor"] : []),
+      ...(kinds.length ? ["mamba_d_state"] : []), // no layer is of that kind
+    ];
+  }
+
+  /** Whether a window is at work. Of the families known here those of `WINDOW_OFF` alone have a switch. */
+  function hasWindow(config) {
+    const { model_type: type, sliding_window: window, use_sliding_window: used } = config;
+    if (!window) return false;
+    if (WINDOW_OFF.includes(type)) return Boolean(used);
+    return DENSE.includes(type) || used !== false;
+  }
+
   /** Why the cache of this config is another one, or "". */
   function otherCache(config) {
-    const found = OTHER_CACHES.find(([names]) => names.some((name) => config[name]));
-    if (found) return found[1];
-    const kinds = config.layer_types ?? [];
-    if (!Array.isArray(kinds)) throw new Error(`layer_types must be a list, not ${shown(kinds)}.`);
-    const other = kinds.find((kind) => kind !== "full_attention");
+    const kinds = layerKinds(config);
+    const other = kinds.find((kind) => !ALL_POSITIONS.includes(kind));
     if (other !== undefined) return `has layers of the kind ${shown(other)}`;
-    const window = config.sliding_window && config.use_sliding_window !== false;
-    return window ? `keeps only a window of ${shown(config.sliding_window)} positions` : "";
+    const idle = unused(config, kinds);
+    const set = (name) => config[name] && !idle.includes(name);
+    const found = OTHER_CACHES.find(([names]) => names.some(set));
+    if (found) return found[1];
+    const window = shown(config.sliding_window);
+    return hasWindow(config) ? `keeps only a window of ${window} positions` : "";
   }
 
   /** A size by any of its names; null where there is none. */
@@ -199,5 +233,5 @@
   }
 
   globalThis.insideGenerate = globalThis.insideGenerate || {};
-  globalThis.insideGenerate.config = { DENSE, FILLED_IN, WEIGHED, readConfig, shown };
+  globalThis.insideGenerate.config = { DENSE, FILLED_IN, WEIGHED, WINDOW_OFF, readConfig, shown };
 })();

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.book.conftest import ROOT
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.cache_utils import get_layer_types_and_kwargs
 
 import calculators
 from inside_generate import kv_cache_bytes, logits_bytes, measured_kv_bytes, weight_bytes
@@ -233,6 +234,62 @@ def test_what_the_library_fills_in_has_to_stand_in_the_config(page):
 
 
 SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}
+# Settings of another cache that stand in a config and are not at work.
+IDLE = {
+    "a window that nothing turns on": {"model_type": "qwen2", "sliding_window": 2},
+    "a window that is turned off": {
+        "model_type": "qwen2",
+        "sliding_window": 2,
+        "use_sliding_window": False,
+    },
+    "sharing that is turned off": {
+        "model_type": "hunyuan_v1_dense",
+        "head_dim": 16,
+        "use_cla": False,
+        "cla_share_factor": 2,
+    },
+    "Granite's attention in all layers": {
+        "model_type": "granitemoehybrid",
+        "layer_types": ["attention", "attention"],
+        "mamba_d_state": 16,
+        "mamba_n_heads": 4,
+        "num_local_experts": 0,
+    },
+    "its list by another name": {
+        "model_type": "granitemoehybrid",
+        "layers_block_type": ["attention", "attention"],
+        "mamba_n_heads": 4,
+        "num_local_experts": 0,
+    },
+}
+
+
+@pytest.mark.parametrize("name", list(IDLE))
+def test_what_stands_in_a_config_and_is_not_at_work_changes_nothing(page, name):
+    """The page, the package and the library's own cache give one number."""
+    more = {"num_key_value_heads": 2, "vocab_size": 32, "intermediate_size": 32}
+    fields = {**SIZES, **more, **IDLE[name]}
+    ends = {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
+    config = known(json.dumps({**fields, **ends}))
+    model = AutoModelForCausalLM.from_config(config).eval()
+    with torch.inference_mode():
+        cached = model(torch.ones(1, 5, dtype=torch.long), use_cache=True).cache
+    said = dict(page.evaluate(COUNTS_OF_THE_CACHE, json.dumps(fields)))
+    measured = measured_kv_bytes(cached)
+    assert said == {"bytes": str(measured)}
+    assert kv_cache_bytes(config, 5, dtype=torch.float32) == measured
+
+
+def test_families_whose_window_is_off_by_itself_are_the_librarys(page):
+    families = page.evaluate("insideGenerate.config.WINDOW_OFF")
+    assert len(families) >= 5
+    for family in families:
+        config = AutoConfig.for_model(family, sliding_window=2, num_hidden_layers=3)
+        assert config.use_sliding_window is False
+        kinds, _ = get_layer_types_and_kwargs(config)
+        assert kinds == ["full_attention"] * 3, family
+
+
 REFUSED = {
     "nothing": ("", "Nothing to read: paste the content"),
     "an empty object": ("{}", "The config has no num_hidden_layers"),
@@ -253,6 +310,38 @@ REFUSED = {
     "a window in use": (
         {**SIZES, "sliding_window": 4096, "use_sliding_window": True},
         "keeps only a window",
+    ),
+    "a window in use in a family that has it off": (
+        {
+            **SIZES,
+            "model_type": "qwen3",
+            "head_dim": 8,
+            "num_key_value_heads": 2,
+            "sliding_window": 2,
+            "use_sliding_window": True,
+        },
+        "keeps only a window of 2 positions",
+    ),
+    "a window that its family cannot turn off": (
+        {
+            **SIZES,
+            "model_type": "mistral",
+            "num_key_value_heads": 2,
+            "sliding_window": 2,
+            "use_sliding_window": False,
+        },
+        "keeps only a window of 2 positions",
+    ),
+    "sharing in use": ({**SIZES, "use_cla": True, "cla_share_factor": 2}, "between layers"),
+    "sharing left open": ({**SIZES, "cla_share_factor": 2}, "between layers"),
+    "a state beside attention": ({**SIZES, "mamba_d_state": 16}, "mixes attention with layers"),
+    "Granite's mix": (
+        {**SIZES, "layer_types": ["attention", "mamba"], "mamba_d_state": 16},
+        'layers of the kind "mamba"',
+    ),
+    "a list that is too short": (
+        {**SIZES, "layer_types": ["attention"]},
+        "layer_types must name each of the 2 layers, not 1",
     ),
     "some windows": (
         {**SIZES, "layer_types": ["full_attention", "sliding_attention"]},

@@ -10,6 +10,8 @@ from transformers import (
     DynamicCache,
     GPT2Config,
     GPT2LMHeadModel,
+    GraniteMoeHybridConfig,
+    GraniteMoeHybridForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MambaConfig,
@@ -44,11 +46,20 @@ def llama(**changes):
     return LlamaForCausalLM(LlamaConfig(**(sizes | changes)))
 
 
+def granite(kinds):
+    sizes = {"vocab_size": 64, "hidden_size": 48, "intermediate_size": 32, "mamba_n_heads": 6}
+    heads = {"num_attention_heads": 6, "num_key_value_heads": 2, "num_local_experts": 0}
+    more = {"num_hidden_layers": len(kinds), "layer_types": kinds}
+    return GraniteMoeHybridForCausalLM(GraniteMoeHybridConfig(**sizes, **heads, **more))
+
+
 MODELS = {
     "grouped": lambda: tiny_model(),
     "one kv head": lambda: tiny_model(num_key_value_heads=1),
     "kv = query heads": lambda: tiny_model(num_key_value_heads=4),
     "explicit head_dim": lambda: llama(head_dim=20),  # not 48 / 6
+    "a window that nothing turns on": lambda: tiny_model(sliding_window=4),
+    "attention in all layers, by an old name": lambda: granite(["attention", "attention"]),
     "kv heads None": lambda: llama(num_key_value_heads=None),
     "no such key": lambda: GPT2LMHeadModel(
         GPT2Config(vocab_size=64, n_positions=32, n_embd=48, n_layer=2, n_head=3)
