@@ -8,7 +8,7 @@
 
 (() => {
   const { arithmetic: sums, config: configs } = globalThis.insideGenerate;
-  const KIB = 1024;
+  const [KIB, SPACE] = [1024, "\u00a0"]; // no line ends between a number and its unit
   const element = (id) => document.getElementById(id);
   const grouped = (number) => number.toLocaleString("en");
 
@@ -41,16 +41,16 @@
     const [unit, name] =
       bytes >= KIB ** 3 ? [KIB ** 3, "GiB"] : bytes >= KIB ** 2 ? [KIB ** 2, "MiB"] : [KIB, "KiB"];
     const short = (Number(bytes) / unit).toLocaleString("en", { maximumFractionDigits: 2 });
-    return { full: `${grouped(bytes)} bytes`, short: `${short} ${name}` };
+    return { full: `${grouped(bytes)} bytes`, short: `${short}${SPACE}${name}` };
   }
 
-  const both = (bytes) => (bytes < KIB ? size(bytes).full : `${size(bytes).full} = ${size(bytes).short}`);
+  const both = (bytes) => (bytes < KIB ? size(bytes).full : `${size(bytes).full} =${SPACE}${size(bytes).short}`);
 
   function time(seconds) {
     if (seconds === Infinity) return "longer than can be counted";
     const [value, unit] =
       seconds < 1e-3 ? [seconds * 1e6, "µs"] : seconds < 1 ? [seconds * 1e3, "ms"] : [seconds, "s"];
-    return `${value.toLocaleString("en", { maximumSignificantDigits: 4 })} ${unit}`;
+    return `${value.toLocaleString("en", { maximumSignificantDigits: 4 })}${SPACE}${unit}`;
   }
 
   /** The chosen model, or an error for every calculator. */
@@ -102,12 +102,12 @@
       sentence:
         `${size(weights).short} of weights, ${size(row * BigInt(users)).short} of KV cache for ${grouped(users)} × ${grouped(context)} tokens, ` +
         `and ${size(extra).short} while one prompt of that length is read: ${size(all).short}. ` +
-        `${grouped(fit)} users of this context fit.${room}`,
+        `${grouped(fit)} ${fit === 1 ? "user of this context fits" : "users of this context fit"}.${room}`,
       rows: [
         [`Weights, ${grouped(sums.parameterCount(sizes))} numbers`, both(weights)],
         ["KV cache of one user", both(row)],
         ["KV cache of all users", both(row * BigInt(users))],
-        ["Logits at the peak of that prefill (last row only)", both(logits)],
+        ["Logits at the peak of that prefill (last row only)", logits ? both(logits) : "0 bytes: the peak is in an MLP"],
         ["Activations at the peak of that prefill", both(activations)],
         ["Together", both(all)],
         ["Logits, if the rows of all positions were kept", both(sums.logitsBytes(sizes, context, 1, inside))],
@@ -219,7 +219,7 @@
       const found = machines.find((one) => one.name === computer.value);
       element("calc-provenance").textContent = found
         ? `Recorded in another run: ${found.provenance}.`
-        : "Your own numbers: from `bench`, or from a maker's data sheet.";
+        : "Your own numbers: from the command bench, or from a maker's data sheet.";
       if (found) [element("calc-gb").value, element("calc-gflop").value] = [found.gb_per_s, found.gflop_per_s];
     };
     choices(preset, Object.keys(models), "Another one, pasted below");

@@ -441,7 +441,7 @@ def test_the_page_shows_the_packages_numbers_for_every_model_of_the_course(page,
     page.fill("#calc-batch", "3")
     page.select_option("#calc-format", "float32")
     expected = kv_cache_bytes(config, 32_768, 3, torch.float32)
-    assert f"= {expected:,} bytes = " in page.inner_text('[data-calculator="cache"] output')
+    assert f"= {expected:,} bytes =\u00a0" in page.inner_text('[data-calculator="cache"] output')
     memory = page.inner_text('[data-calculator="serving"] table')
     assert f"Weights, {parameter_count(config):,} numbers" in memory
     assert f"{weight_bytes(config):,} bytes" in memory
@@ -455,7 +455,14 @@ def test_the_page_shows_the_packages_numbers_for_every_model_of_the_course(page,
 def test_the_pages_sentence_says_the_formula_with_its_numbers(page):
     page.fill("#calc-length", "1024")
     said = page.inner_text('[data-calculator="cache"] output')
-    assert said == "2 · 24 · 2 · 64 · 1 · 1,024 · 2 = 12,582,912 bytes = 12 MiB."
+    assert said == "2 · 24 · 2 · 64 · 1 · 1,024 · 2 = 12,582,912 bytes =\u00a012\u00a0MiB."
+
+
+def test_one_user_is_told_of_as_one(page):
+    page.fill("#calc-context", "100000")
+    page.fill("#calc-memory", "3")
+    said = page.inner_text('[data-calculator="serving"] output')
+    assert "1 user of this context fits." in said
 
 
 def test_times_use_the_recorded_machine_and_say_where_its_numbers_come_from(page):
