@@ -25,12 +25,13 @@ from pages import SOURCE, BookError
 
 RECORDED = Path("_build/recorded")
 PLAYERS = "players"  # below the source of the pages: what their players show
-LIMIT = 64
 PROMPTS = {
     "lunch": "What's for lunch today?",
     "sky": "Why is the sky blue?",
     "chopsticks": "今天午饭用筷子🥢吃什么?",
 }
+# The second one is to be cut off, whatever the machine: near ties give answers of other lengths.
+LIMITS = {"lunch": 64, "sky": 24, "chopsticks": 64}
 ASKED = re.compile(r"^```\{player\}[ \t]*(.*)$", flags=re.MULTILINE)
 
 
@@ -52,7 +53,7 @@ def record_stale(root: Path, names: Iterable[str], around: dict[str, Any]) -> in
         (root / RECORDED).mkdir(parents=True, exist_ok=True)
         key_path(root, name).unlink(missing_ok=True)
         target = root / RECORDED / f"{name}.json"
-        run(PROMPTS[name], target)
+        run(PROMPTS[name], LIMITS[name], target)
         check(target)
         stamp = {"key": key_of(name, around), "sha256": sha256(target.read_bytes())}
         key_path(root, name).write_text(json.dumps(stamp), encoding="utf-8")
@@ -61,7 +62,7 @@ def record_stale(root: Path, names: Iterable[str], around: dict[str, Any]) -> in
 
 def key_of(name: str, around: dict[str, Any]) -> str:
     """What decides whether an earlier recording still counts, as one SHA-256."""
-    asked = json.dumps([PROMPTS[name], LIMIT, around], sort_keys=True)
+    asked = json.dumps([PROMPTS[name], LIMITS[name], around], sort_keys=True)
     return sha256(asked.encode())
 
 
@@ -80,10 +81,10 @@ def is_done(root: Path, name: str, key: str) -> bool:
         return False
 
 
-def run(prompt: str, target: Path) -> None:
+def run(prompt: str, limit: int, target: Path) -> None:
     """Record one prompt with the command that readers have. BookError in one line if it fails."""
     command = [sys.executable, "-m", "inside_generate", "run", "--prompt", prompt]
-    command += ["--max-new-tokens", str(LIMIT), "--output", str(target)]
+    command += ["--max-new-tokens", str(limit), "--output", str(target)]
     around = os.environ | {"PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
         command, env=around, capture_output=True, text=True, encoding="utf-8", check=False

@@ -121,6 +121,10 @@ def texts(run: dict) -> list[str]:
     return found
 
 
+def test_of_the_recorded_runs_some_end_by_eos_and_some_by_the_limit():
+    assert {record(name)["stop_reason"] for name in NAMES} == {"eos", "max_new_tokens"}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_step_shows_what_the_record_says(page, name):
     run = record(name)
@@ -153,7 +157,8 @@ def test_every_step_shows_what_the_record_says(page, name):
         heights.add(seen["height"])
     assert seen["said"].startswith(f"Answer: {run['generated_text']}")
     assert ("end-of-sequence" in seen["note"]) == (run["stop_reason"] == "eos")
-    assert ("limit of 64 new tokens" in seen["note"]) == (run["stop_reason"] != "eos")
+    limit = f"limit of {run['max_new_tokens']} new tokens"
+    assert (limit in seen["note"]) == (run["stop_reason"] != "eos")
     seconds = [step["seconds"] for step in run["steps"]]
     assert seen["wide"] == pytest.approx(seconds, abs=1e-5)
     assert any(f"TTFT {one}" in seen["clock"] for one in duration(seconds[0]))

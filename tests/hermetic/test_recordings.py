@@ -18,7 +18,7 @@ def book(tmp_path, monkeypatch, model, tokenizer):
     """A book's folder in which a recording is made by a tiny model, and counted."""
     made = []
 
-    def run(prompt, target):
+    def run(prompt, limit, target):
         made.append(prompt)
         trace = generate(model, tokenizer, prompt, max_new_tokens=3)
         write_json(run_record(trace, model), target)
@@ -52,7 +52,7 @@ def test_a_recording_is_made_again_only_when_something_changed(book):
 
 def test_a_recording_that_is_no_run_is_refused_and_does_not_count(book, monkeypatch):
     root, _ = book
-    monkeypatch.setattr(recordings, "run", lambda prompt, target: target.write_text("{}"))
+    monkeypatch.setattr(recordings, "run", lambda prompt, limit, target: target.write_text("{}"))
     for _ in range(2):
         with pytest.raises(BookError, match=r"^lunch\.json: not a run as the schema describes it"):
             recordings.record_stale(root, ["lunch"], AROUND)
@@ -62,7 +62,7 @@ def test_a_run_that_fails_is_told_in_one_line(tmp_path, monkeypatch):
     failed = subprocess.CompletedProcess([], 1, stdout="", stderr="a remark\nerror: no model\n")
     monkeypatch.setattr(recordings.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(BookError, match=r"^'soup' could not be recorded: no model$"):
-        recordings.run("soup", tmp_path / "soup.json")
+        recordings.run("soup", 64, tmp_path / "soup.json")
 
 
 def test_what_players_show_lies_beside_the_sources_of_the_pages(book):

@@ -15,8 +15,8 @@ def runs():
         pytest.skip(f"no stand-in on this disk; type `{fetch_command(STAND_IN)}`")
     tokenizer, model = load(STAND_IN, dtype="bfloat16")
     return [
-        generate(model, tokenizer, prompt, max_new_tokens=recordings.LIMIT)
-        for prompt in recordings.PROMPTS.values()
+        generate(model, tokenizer, prompt, max_new_tokens=recordings.LIMITS[name])
+        for name, prompt in recordings.PROMPTS.items()
     ]
 
 
