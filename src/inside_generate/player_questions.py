@@ -62,10 +62,15 @@ def closest_choice(data: Data, taken: set[int]) -> dict[str, Any] | None:
     if not margins:
         return None
     number = min(margins, key=lambda one: margins[one])
-    options = sorted(data["steps"][number - 1]["candidates"][:2], key=lambda one: int(one["id"]))
+    best = data["steps"][number - 1]["candidates"][:2]
+    options = sorted(best, key=lambda one: int(one["id"]))
     ask = f"Two tokens are close here. Which one becomes token {number}?"
-    why = f"Their logits differ by {margins[number]:.3f}, the least of the steps without a question"
-    return _question(number, ask, options, f"{why}. The better one is taken all the same.")
+    why = f"Their logits differ by {margins[number]:.3g}, the least of the steps without a question"
+    why = f"{why}. The better one is taken all the same."
+    if not margins[number]:
+        why = "Their logits are equal, as rounded numbers can be. No score is left to decide."
+        why += " The lower id is taken." if options[0] is best[0] else ""
+    return _question(number, ask, options, why)
 
 
 def what_ends_it(data: Data) -> dict[str, Any]:

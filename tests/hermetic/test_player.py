@@ -140,6 +140,22 @@ def test_the_closest_choice_is_asked_for_among_the_steps_left(trace):
     assert close["step"] == min(margins, key=margins.get)
 
 
+@pytest.mark.parametrize(("place", "lower"), [(0, True), (1, False)])
+def test_of_two_equal_logits_none_is_called_the_better_one(trace, place, lower):
+    tied = trace.steps[2]
+    ids = sorted(one.token_id for one in tied.top_k[:2])
+    best, second = (
+        replace(one, token_id=token_id, logit=1.0)
+        for one, token_id in zip(tied.top_k, [ids[place], ids[1 - place]], strict=False)
+    )
+    step = replace(tied, token_id=best.token_id, top_k=(best, second, *tied.top_k[2:]))
+    steps = (*trace.steps[:2], step, *trace.steps[3:])
+    [close] = [q for q in player_data(replace(trace, steps=steps))["questions"] if q["step"] == 3]
+    assert close["why"].startswith("Their logits are equal")
+    assert "better" not in close["why"]
+    assert ("lower id" in close["why"]) == lower
+
+
 def test_an_end_of_sequence_token_is_the_right_answer_where_it_ended_the_run(saying):
     last = player_data(saying("soup"))["questions"][-1]
     assert last["answers"][last["right"]] == "the model, by an end-of-sequence token"
