@@ -462,7 +462,9 @@ def test_temperature_bars_are_softmax_over_the_whole_vocabulary(trace):
     assert filled == pytest.approx((2 * logits).softmax(-1)[ids].tolist())
     assert outline == pytest.approx(logits.softmax(-1)[ids].tolist())
     rest = 1 - sum(filled)
-    assert any(f"together: {rest:.3f}" in text.get_text() for text in ax.texts)
+    *numbers, key = [text.get_text() for text in ax.texts]
+    assert numbers == [f"{width:.3f}" for width in filled]
+    assert f"together: {rest:.3f}\nfilled, with the number: at temperature 0.5\n" in key
 
 
 @pytest.mark.parametrize("bad", [0, -1.0])

@@ -114,8 +114,12 @@ def plot_temperature(
     ax.barh(rows, at_one, height=0.8, facecolor="none", edgecolor=INK, linewidth=1.2)
     for row, (filled, outline) in enumerate(zip(now, at_one, strict=True)):
         ax.text(max(filled, outline) + 0.015, row, f"{filled:.3f}", va="center")
-    rest = f"all other tokens together: {max(0.0, 1 - sum(now)):.3f}\noutline: at temperature 1"
-    ax.text(0.98, 0.04, rest, ha="right", va="bottom", fontsize=9, transform=ax.transAxes)
+    key = [
+        f"all other tokens together: {max(0.0, 1 - sum(now)):.3f}",
+        f"filled, with the number: at temperature {temperature:g}",
+        "outline: at temperature 1",
+    ]
+    ax.text(0.98, 0.04, "\n".join(key), ha="right", va="bottom", fontsize=9, transform=ax.transAxes)
     ax.set_yticks(rows, [label(candidate.text) for candidate in candidates], family="monospace")
     ax.invert_yaxis()
     ax.set(xlim=(0, 1.12), xlabel="probability", title=_effect(temperature))

@@ -53,7 +53,9 @@ def plot_cache_growth(trace: Trace, bytes_per_token: int, *, ax: Axes | None = N
     ax.step(numbers, lengths, where="mid", color=CACHE)
     ax.plot(numbers, lengths, "o", color=CACHE, markersize=4)
     ax.text(numbers[0], lengths[0], f"   after prefill: {lengths[0]}", color=CACHE, va="top")
-    ax.text(numbers[-1], lengths[-1], f"at the end: {lengths[-1]}   ", color=CACHE, ha="right")
+    end = f"at the end: {lengths[-1]}"
+    place = (numbers[-1], lengths[-1])
+    ax.annotate(end, place, (0, 5), textcoords="offset points", ha="right", color=CACHE)
     ax.set(xlabel="forward pass (1 is prefill)", ylabel="tokens in the cache")
     ax.set_title("The cache grows by one token a step")
     ax.margins(y=0.15)
