@@ -21,8 +21,8 @@ from inside_generate.models import identity
 
 ROLES = {
     REFERENCE: "the reference, revision",
-    STAND_IN: "the stand-in, unpacked from a GGUF file (Q4_K_M) with sha256",
-    SMALL: "the small model, unpacked from a GGUF file (Q4_1) with sha256",
+    STAND_IN: "the stand-in, from a GGUF file (Q4_K_M) with sha256",
+    SMALL: "the small model, from a GGUF file (Q4_1) with sha256",
 }
 
 
