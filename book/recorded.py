@@ -44,8 +44,8 @@ def room_text(record: Mapping[str, Any]) -> str:
     rows = [
         row("until the server answered, s", [one["server_start_s"] for one in learners]),
         row("for the chapter, s", [one["chapter_s"] for one in learners]),
-        row("memory as RSS, MiB", [one["rss_bytes"] / MIB for one in learners]),
-        row("memory as PSS, MiB", [one["pss_bytes"] / MIB for one in learners]),
+        row("peak memory as RSS, MiB", [one["rss_bytes"] / MIB for one in learners]),
+        row("peak memory as PSS, MiB", [one["pss_bytes"] / MIB for one in learners]),
         row("of it weights, MiB", [one["weights_mapped"]["Pss"] / MIB for one in learners]),
     ]
     alone = sum(one["rss_bytes"] for one in learners)
@@ -53,7 +53,7 @@ def room_text(record: Mapping[str, Any]) -> str:
         f"\n### {len(learners)} learners, {record['model']}\n\n"
         f"`{record['notebook']}` at the same time on {machine}; {record['date'][:10]}, torch "
         f"{record['versions']['torch']}. {load_text(record['load_before'])}",
-        ["a learner took at most", "least", "most"],
+        ["a learner took", "at least", "at most"],
         rows,
         f"All learners together took {mib(record['together_pss_bytes'])} MiB at most; added up "
         f"as RSS it would look like {mib(alone)} MiB. The weights are one file of "
