@@ -97,11 +97,11 @@ def run_table(runs: Mapping[Path, Mapping[str, Any]]) -> str:
     """The runs behind all pages, as a section of the page on figures."""
     first = next(iter(runs.values()))
     rows = [
-        f"| [{path.stem}](../{path.as_posix()}) | {run['seconds']:.0f} "
+        f"| [](../{path.as_posix()}) | {run['seconds']:.0f} "
         f"| {run['peak_memory_bytes'] / GIB:.1f} | {run['date'][:10]} |"
         for path, run in runs.items()
     ]
-    head = ["| notebook | seconds | GiB at most | run on |", "|---|---|---|---|"]
+    head = ["| chapter | seconds | GiB at most | run on |", "|---|---|---|---|"]
     intro = f"These pages were made with {first['model']} in {first['place']}.\n"
     return "\n".join(["\n## The runs behind these pages\n", intro, *head, *rows, ""])
 

