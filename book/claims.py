@@ -24,8 +24,9 @@ OPENING = """\
 # What the book shows, and where
 
 Each line is a claim of this book and the cell that shows it: by asserting it, or by putting it
-out for you to read. The number is the cell's own, as a notebook counts when it runs from the top.
-A test keeps this page in step with the notebooks and fails for a claim without a cell.
+out for you to read. The link leads to the section. The number counts the chapter's cells of code;
+JupyterLab shows it beside a cell once the notebook has run from the top, a page does not. A test
+keeps this page in step with the notebooks and fails for a claim without a cell.
 """
 
 

@@ -32,8 +32,9 @@ OPENING = """\
 
 Each of these has been made by people who wrote a loop, measured one, or published a notebook. Most
 of them raise no error. Look for what you see or do in the lists; the link leads to what is right
-and to the chapters that explain and show it. The last line of each names the tests that keep the
-course from making the mistake itself.
+and to the chapters that explain and show it. Cells are cells of code, by the number that JupyterLab
+shows beside them once a notebook has run from the top. The last line of each names the tests that
+keep the course from making the mistake itself.
 """
 
 
