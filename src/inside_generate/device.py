@@ -18,7 +18,7 @@ import torch
 from torch.nn import functional
 
 from inside_generate.errors import InsideGenerateError
-from inside_generate.home import recall, remember, settings_file
+from inside_generate.home import recall, remember, settings_file, written
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -123,7 +123,8 @@ def _choose_dtype_on_cpu() -> tuple[torch.dtype, str]:
     if not _are_times(seconds):
         seconds = measure_dtypes()
         kept = remember("cpu_dtype", key, seconds)
-    where = f"kept in {settings_file()}" if kept else "not kept: the folder cannot be written"
+    unkept = "not kept: the folder cannot be written"
+    where = f"kept in {written(settings_file())}" if kept else unkept
     name, why = _faster(seconds)
     return DTYPES[name], (
         f"{why}: {1e3 * seconds['bfloat16']:.0f} ms for sample products in bfloat16, "

@@ -60,6 +60,13 @@ def settings_file() -> Path:
     return home() / "settings.json"
 
 
+def written(path: Path) -> str:
+    """Return a path as people write it, and a page may show it: the user's own folder as ``~``."""
+    with contextlib.suppress(ValueError, RuntimeError):  # it lies elsewhere, or there is none
+        return f"~/{path.relative_to(Path.home()).as_posix()}"
+    return str(path)
+
+
 def recall(section: str, key: str) -> Any:
     """Return what ``remember`` kept under ``key``, or ``None``."""
     in_memory = _kept_in_memory.get((str(home()), section, key))

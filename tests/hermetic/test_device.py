@@ -164,6 +164,14 @@ def test_a_cpu_is_measured_once_and_the_result_kept(measured):
     assert f"{torch.get_num_threads()} threads" in key
 
 
+def test_where_it_is_kept_is_said_without_the_users_name(measured, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    measured(0.01, 0.02)
+    _, why = choose_dtype("auto", "cpu")
+    assert why.endswith("measured once and kept in ~/home/settings.json")
+
+
 def test_another_number_of_threads_is_measured_anew(measured, monkeypatch):
     runs = measured(0.01, 0.02)
     choose_dtype("auto", "cpu")

@@ -79,7 +79,7 @@ def plot_decode_time(
     ax.fill_between(x, 0, constant, color=WEIGHTS, alpha=0.6)
     ax.fill_between(x, constant, total, fc=CACHE, ec="white", alpha=0.6, hatch="//", linewidth=0)
     ax.plot(context_lengths, 1e3 * np.asarray(seconds), "o", color=DECODE)
-    _write(ax, "measured", (context_lengths[0], 1e3 * seconds[0]), (-4, 12), ha="left")
+    _write(ax, "measured", (context_lengths[-1], 1e3 * seconds[-1]), (0, 8), ha="right")
     _between(ax, x[-1], 0, constant[-1], "the same for every step")
     low, room = constant[-1], 0.6 * (total[-1] - constant[-1])  # the points lie along the top
     _between(ax, x[-1], low, low + room, "grows with the cache", tallest=0.6 * total[-1])
