@@ -31,18 +31,22 @@
   };
   // Families whose window is off until `use_sliding_window` turns it on.
   const WINDOW_OFF = ["qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"];
+  // Families whose models read a text at once, or again for each token.
+  const NO_CACHE = ["albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra",
+    "modernbert", "mpnet", "openai-gpt", "roberta", "xlm-roberta"];
   // A list that names the kind of each layer, and the words in it for all positions.
   const KINDS = ["layer_types", "layers_block_type"];
   const ALL_POSITIONS = ["full_attention", "attention"];
   const OTHER_CACHES = [
     [["kv_lora_rank"], "keeps compressed keys and values (MLA)"],
     [
-      ["multi_query", "num_kv_heads", "multi_query_group_num", "num_attention_groups"],
+      ["multi_query", "num_kv_heads", "multi_query_group_num", "num_attention_groups",
+        "n_head_kv", "n_kv_head", "n_kv_heads", "n_query_groups", "num_query_groups"],
       "names its KV heads otherwise",
     ],
     [["block_configs", "num_key_value_heads_per_layer"], "has other heads from layer to layer"],
     [["num_kv_shared_layers", "use_cla", "cla_share_factor"], "shares keys and values between layers"],
-    [["attention_chunk_size"], "sees only a part of the text in some layers (chunks)"],
+    [["attention_chunk_size", "local_attention"], "sees only a part of the text in some layers"],
     [
       ["block_types", "hybrid_override_pattern", "full_attention_interval",
         "attn_layer_period", "attn_type_list", "full_attn_idxs", "attn_layer_indices",
@@ -113,6 +117,7 @@
 
   /** Why the cache of this config is another one, or "". */
   function otherCache(config) {
+    if (NO_CACHE.includes(config.model_type)) return "keeps no keys and values from token to token";
     const kinds = layerKinds(config);
     const other = kinds.find((kind) => !ALL_POSITIONS.includes(kind));
     if (other !== undefined) return `has layers of the kind ${shown(other)}`;
@@ -233,5 +238,5 @@
   }
 
   globalThis.insideGenerate = globalThis.insideGenerate || {};
-  globalThis.insideGenerate.config = { DENSE, FILLED_IN, WEIGHED, WINDOW_OFF, readConfig, shown };
+  globalThis.insideGenerate.config = { DENSE, FILLED_IN, NO_CACHE, WEIGHED, WINDOW_OFF, readConfig, shown };
 })();

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 import torch
 from tests.book.conftest import ROOT
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 from transformers.cache_utils import get_layer_types_and_kwargs
 
 import calculators
@@ -290,6 +290,20 @@ def test_families_whose_window_is_off_by_itself_are_the_librarys(page):
         assert kinds == ["full_attention"] * 3, family
 
 
+def test_families_without_a_cache_have_none_in_the_library(page):
+    families = page.evaluate("insideGenerate.config.NO_CACHE")
+    assert len(families) >= 8
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1}
+    small = {"intermediate_size": 16, "embedding_size": 16, "vocab_size": 32, "sep_token_id": 2}
+    for family in families:
+        config = AutoConfig.for_model(family, **sizes, **tokens, **small)
+        model = AutoModel.from_config(config, attn_implementation="eager").eval()
+        with torch.inference_mode():
+            output = model(torch.ones(1, 5, dtype=torch.long))
+        assert not {name for name in output if "cache" in name or "key_values" in name}, family
+
+
 REFUSED = {
     "nothing": ("", "Nothing to read: paste the content"),
     "an empty object": ("{}", "The config has no num_hidden_layers"),
@@ -363,6 +377,11 @@ REFUSED = {
         "has to say sliding_window",
     ),
     "groups": ({**SIZES, "num_attention_groups": 1}, "names its KV heads otherwise"),
+    "Falcon's first name": ({**SIZES, "n_head_kv": 2}, "names its KV heads otherwise"),
+    "groups of queries": ({**SIZES, "n_query_groups": 2}, "names its KV heads otherwise"),
+    "a small model's name": ({**SIZES, "n_kv_head": 2}, "names its KV heads otherwise"),
+    "windows by another name": ({**SIZES, "local_attention": 128}, "only a part of the text"),
+    "no cache": ({**SIZES, "model_type": "bert"}, "no keys and values from token to token"),
     "other heads in each layer": ({**SIZES, "block_configs": [{}]}, "from layer to layer"),
     "pictures": ({**SIZES, "cross_attention_layers": [1]}, "mixes attention with layers"),
     "kinds in a text": ({**SIZES, "layer_types": "full_attention"}, "layer_types must be a list"),
