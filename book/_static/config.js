@@ -80,11 +80,13 @@
     return config;
   }
 
-  /** The language model's part: some configs of larger models hold it one level down. */
+  /** The language model's part: some configs of larger models hold it one level down, with all its sizes. */
   function languagePart(config) {
     const inner = config.text_config;
     const nested = inner !== null && typeof inner === "object" && !Array.isArray(inner);
-    return nested ? { config: { ...config, ...inner }, nested } : { config, nested: false };
+    if (!nested) return { config, nested };
+    const others = Object.entries(config).filter(([name]) => !Object.values(NAMES).flat().includes(name));
+    return { config: { ...Object.fromEntries(others), ...inner }, nested };
   }
 
   /** The kind of each layer, by the list that names them; empty where there is none. */

@@ -368,6 +368,10 @@ REFUSED = {
     "a hybrid": ({**SIZES, "hybrid_override_pattern": "M-M*"}, "mixes attention with layers"),
     "MLA": ({**SIZES, "kv_lora_rank": 512}, "compressed keys and values (MLA)"),
     "MLA inside": ({"text_config": {**SIZES, "kv_lora_rank": 512}}, "(MLA)"),
+    "sizes that are another part's": (
+        {**SIZES, "text_config": {"num_hidden_layers": 2, "num_attention_heads": 4}},
+        "The config has no hidden_size",
+    ),
     "other names": ({**SIZES, "multi_query": True}, "names its KV heads otherwise"),
     "shared layers": ({**SIZES, "num_kv_shared_layers": 2}, "between layers"),
     "an encoder": ({**SIZES, "is_encoder_decoder": True}, "has an encoder"),
@@ -423,6 +427,11 @@ def test_a_language_model_inside_a_larger_one_is_found(page):
     page.fill("#calc-config", json.dumps(inside))
     assert "2 layers, 4 query heads, 2 KV heads, head size 16" in page.inner_text("#calc-said")
     assert "language part of a larger model" in page.inner_text("#calc-said")
+
+
+def test_a_language_model_inside_takes_no_kv_heads_from_outside(page):
+    page.fill("#calc-config", json.dumps({"num_key_value_heads": 1, "text_config": SIZES}))
+    assert "4 query heads, 4 KV heads" in page.inner_text("#calc-said")
 
 
 @pytest.mark.parametrize("kind", [None, ["llama"], {"toString": 1}])
