@@ -34,6 +34,8 @@
   // Families whose models read a text at once, or again for each token.
   const NO_CACHE = ["albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra",
     "modernbert", "mpnet", "openai-gpt", "roberta", "xlm-roberta"];
+  // Other names for the size of a head, or of its values alone.
+  const HEAD_SIZES = ["kv_channels", "head_size", "attention_head_size", "d_kv", "v_head_dim"];
   // A list that names the kind of each layer, and the words in it for all positions.
   const KINDS = ["layer_types", "layers_block_type"];
   const ALL_POSITIONS = ["full_attention", "attention"];
@@ -89,16 +91,16 @@
     return { config: { ...Object.fromEntries(others), ...inner }, nested };
   }
 
-  /** The kind of each layer, by the list that names them; empty where there is none. */
+  /** The kind of each layer, by the lists that name them; empty where there is none. */
   function layerKinds(config) {
-    const name = KINDS.find((one) => config[one] !== undefined && config[one] !== null);
-    const kinds = name === undefined ? [] : config[name];
-    if (!Array.isArray(kinds)) throw new Error(`${name} must be a list, not ${shown(kinds)}.`);
-    const layers = size(config, "layers") ?? kinds.length;
-    if (name !== undefined && kinds.length !== layers) {
+    const names = KINDS.filter((one) => config[one] !== undefined && config[one] !== null);
+    return names.flatMap((name) => {
+      const kinds = config[name];
+      if (!Array.isArray(kinds)) throw new Error(`${name} must be a list, not ${shown(kinds)}.`);
+      const layers = size(config, "layers") ?? kinds.length;
+      if (kinds.length === layers) return kinds;
       throw new Error(`${name} must name each of the ${layers} layers, not ${kinds.length}.`);
-    }
-    return kinds;
+    });
   }
 
   /** Settings of another cache that stand in a config and that nothing uses. */
@@ -164,7 +166,10 @@
     if (explicit === null && hidden % heads) {
       throw new Error(`A hidden size of ${hidden} cannot be cut into ${heads} heads, and no head_dim is given.`);
     }
-    return explicit ?? hidden / heads;
+    const found = explicit ?? hidden / heads;
+    const other = HEAD_SIZES.find((name) => config[name] && config[name] !== found);
+    if (other) throw new Error(`${other} is ${shown(config[other])}, and the size of a head would be ${found}: no number is given.`);
+    return found;
   }
 
   function checkShares(heads, kvHeads) {

@@ -372,6 +372,15 @@ REFUSED = {
         {**SIZES, "text_config": {"num_hidden_layers": 2, "num_attention_heads": 4}},
         "The config has no hidden_size",
     ),
+    "a head size by another name": (
+        {**SIZES, "kv_channels": 128},
+        "kv_channels is 128, and the size of a head would be 16: no number",
+    ),
+    "values of another size": ({**SIZES, "head_dim": 24, "v_head_dim": 16}, "v_head_dim is 16"),
+    "two lists that disagree": (
+        {**SIZES, "layer_types": ["attention"] * 2, "layers_block_type": ["attention", "mamba"]},
+        'layers of the kind "mamba"',
+    ),
     "other names": ({**SIZES, "multi_query": True}, "names its KV heads otherwise"),
     "shared layers": ({**SIZES, "num_kv_shared_layers": 2}, "between layers"),
     "an encoder": ({**SIZES, "is_encoder_decoder": True}, "has an encoder"),
