@@ -60,7 +60,7 @@
 
   /** A value as it was given, short enough for a line. */
   function shown(value) {
-    if (value === Infinity) return "a number beyond all sizes"; // JSON has no word for it
+    if ([Infinity, -Infinity].includes(value)) return "a number beyond all sizes"; // no word in JSON
     const text = JSON.stringify(value) ?? String(value);
     return text.length > 40 ? `${text.slice(0, 39)}…` : text;
   }
@@ -72,7 +72,9 @@
     }
     let config;
     try {
-      config = JSON.parse(text.trim());
+      // Python writes an endless number as a bare word, which JSON has not.
+      const bare = /("(?:[^"\\]|\\.)*")|\b(?:Infinity|NaN)\b/g;
+      config = JSON.parse(text.trim().replace(bare, (_, quoted) => quoted ?? "1e999"));
     } catch {
       throw new Error("This is no JSON: paste the whole file, from { to }.");
     }
@@ -146,8 +148,8 @@
 
   function needed(config, key) {
     const value = size(config, key);
-    if (value === null) throw new Error(`The config has no ${NAMES[key][0]}, which the formula needs.`);
-    return value;
+    if (value !== null) return value;
+    throw new Error(`The config has no ${NAMES[key][0]}, which the formula needs.`);
   }
 
   function checkComplete(config) {
@@ -173,9 +175,7 @@
   }
 
   function checkShares(heads, kvHeads) {
-    if (heads % kvHeads) {
-      throw new Error(`${heads} query heads cannot be shared out evenly to ${kvHeads} KV heads.`);
-    }
+    if (heads % kvHeads) throw new Error(`${heads} query heads cannot be shared out evenly to ${kvHeads} KV heads.`);
   }
 
   /** A switch; left out, it is off. */

@@ -381,6 +381,7 @@ REFUSED = {
         {**SIZES, "layer_types": ["attention"] * 2, "layers_block_type": ["attention", "mamba"]},
         'layers of the kind "mamba"',
     ),
+    "an endless number as Python writes it": ('{"num_hidden_layers": -Infinity}', "beyond all"),
     "other names": ({**SIZES, "multi_query": True}, "names its KV heads otherwise"),
     "shared layers": ({**SIZES, "num_kv_shared_layers": 2}, "between layers"),
     "an encoder": ({**SIZES, "is_encoder_decoder": True}, "has an encoder"),
@@ -449,6 +450,12 @@ def test_a_model_type_that_is_no_text_is_a_model_without_a_name(page, kind):
     assert 'does not know ("without a name")' in page.inner_text("#calc-said")
     memory = page.inner_text('[data-calculator="serving"] output')
     assert 'The weights of model type "without a name" are not known' in memory
+
+
+def test_an_endless_number_beside_the_sizes_is_no_hindrance(page):
+    limits = {"time_step_limit": [0.0, float("inf")], "say": 'a "NaN" and Infinity', "x": None}
+    page.fill("#calc-config", json.dumps({**SIZES, **limits}))
+    assert page.inner_text("#calc-said").startswith("Read: 2 layers")
 
 
 def test_a_number_format_that_is_not_offered_is_named(page):
