@@ -110,6 +110,7 @@
     return [
       ...(config.use_cla === false ? ["cla_share_factor"] : []),
       ...(kinds.length ? ["mamba_d_state"] : []), // no layer is of that kind
+      ...([config.attn_type_list].flat().every((one) => one === 1) ? ["attn_type_list"] : []), // all of attention
     ];
   }
 
@@ -156,11 +157,8 @@
     const type = word(config.model_type);
     const names = Object.hasOwn(FILLED_IN, type) ? FILLED_IN[type] : [];
     const missing = names.find((name) => config[name] === undefined);
-    if (missing) {
-      throw new Error(
-        `A ${type} config has to say ${missing}: left out, the library fills in a number of its own.`,
-      );
-    }
+    if (!missing) return;
+    throw new Error(`A ${type} config has to say ${missing}: left out, the library fills in a number of its own.`);
   }
 
   function headSize(config, hidden, heads) {
@@ -211,8 +209,9 @@
     if (nested) found.push("This is the language part of a larger model (text_config); the rest is left out.");
     if (!DENSE.includes(config.model_type)) {
       const type = word(config.model_type) || "without a name";
+      const own = config.num_key_value_heads === undefined ? ", and each query head has a KV head of its own" : "";
       found.push(
-        `A model type that this page does not know (${shown(type)}): the cache is right only if every layer keeps keys and values of every position.`,
+        `A model type that this page does not know (${shown(type)}): the cache is right only if every layer keeps keys and values of every position${own}.`,
       );
     }
     if (config.quantization_config) {

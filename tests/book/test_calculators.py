@@ -255,6 +255,13 @@ IDLE = {
         "mamba_n_heads": 4,
         "num_local_experts": 0,
     },
+    "MiniMax's attention in all layers": {
+        "model_type": "minimax_m2",
+        "head_dim": 16,
+        "attn_type_list": [1, 1],
+        "num_local_experts": 2,
+        "num_experts_per_tok": 1,
+    },
     "its list by another name": {
         "model_type": "granitemoehybrid",
         "layers_block_type": ["attention", "attention"],
@@ -383,6 +390,7 @@ REFUSED = {
     ),
     "an endless number as Python writes it": ('{"num_hidden_layers": -Infinity}', "beyond all"),
     "other names": ({**SIZES, "multi_query": True}, "names its KV heads otherwise"),
+    "MiniMax's mix": ({**SIZES, "attn_type_list": [0, 1]}, "mixes attention with layers"),
     "shared layers": ({**SIZES, "num_kv_shared_layers": 2}, "between layers"),
     "an encoder": ({**SIZES, "is_encoder_decoder": True}, "has an encoder"),
     "left out": ({**SIZES, "model_type": "qwen2"}, "has to say num_key_value_heads"),
@@ -450,6 +458,14 @@ def test_a_model_type_that_is_no_text_is_a_model_without_a_name(page, kind):
     assert 'does not know ("without a name")' in page.inner_text("#calc-said")
     memory = page.inner_text('[data-calculator="serving"] output')
     assert 'The weights of model type "without a name" are not known' in memory
+
+
+@pytest.mark.parametrize("heads", [{}, {"num_key_value_heads": 2}])
+def test_of_a_type_that_is_not_known_it_is_said_what_was_taken_for_granted(page, heads):
+    page.fill("#calc-config", json.dumps({**SIZES, **heads, "model_type": "smollm3"}))
+    said = page.inner_text("#calc-said")
+    assert 'does not know ("smollm3")' in said
+    assert ("each query head has a KV head of its own" in said) == (not heads)
 
 
 def test_an_endless_number_beside_the_sizes_is_no_hindrance(page):
