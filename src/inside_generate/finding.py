@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from inside_generate.checkpoints import CHECKPOINTS, Checkpoint, fetch_command
-from inside_generate.errors import InsideGenerateError
+from inside_generate.errors import InsideGenerateError, shown
 from inside_generate.getting.hub import find_in_hub_cache
 from inside_generate.getting.integrity import damage
 from inside_generate.getting.layout import check_layout
@@ -53,7 +53,13 @@ def _find_known(checkpoint: Checkpoint) -> Path:
 
 
 def _find_path(directory: Path) -> Path:
-    if not directory.is_dir():
+    try:
+        found = directory.is_dir()
+    except OSError as error:  # a name that is too long, or a folder that may not be looked into
+        raise InsideGenerateError(
+            f"model {shown(str(directory))} cannot be looked for: {error.strerror}; name another"
+        ) from error
+    if not found:
         raise InsideGenerateError(
             f"unknown model {str(directory)!r}: neither a directory nor one of "
             f"auto, {', '.join(CHECKPOINTS)}"

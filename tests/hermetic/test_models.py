@@ -72,6 +72,12 @@ def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path):
         find(tmp_path / "nothing here")
 
 
+def test_a_name_that_no_file_can_have_is_refused_in_a_short_line():
+    with pytest.raises(InsideGenerateError, match=r"looked for: .*; name another$") as e:
+        find("a" * 5000)
+    assert len(str(e.value)) < 250
+
+
 def test_environment_names_the_model_and_the_argument_wins(install, directory, monkeypatch):
     folder = install(SMALL)
     monkeypatch.setenv("INSIDE_GENERATE_MODEL", str(directory))
