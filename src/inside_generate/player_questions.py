@@ -34,6 +34,9 @@ def first_token(data: Data) -> dict[str, Any] | None:
         return None
     options.sort(key=lambda one: int(one["id"]))  # not best first: that would give it away
     why = "Only the model's scores decide it: the last row of logits gives one to every token."
+    taken = next(one for one in options if one["chosen"])
+    if any(one["logit"] == taken["logit"] for one in options if one is not taken):
+        why = "The last row of logits gives the token taken and another one the same score."
     return _question(1, "Prefill comes next. Which token will begin the answer?", options, why)
 
 

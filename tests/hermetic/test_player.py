@@ -156,6 +156,15 @@ def test_of_two_equal_logits_none_is_called_the_better_one(trace, place, lower):
     assert ("lower id" in close["why"]) == lower
 
 
+def test_of_a_first_token_with_an_equal_it_is_not_said_that_scores_decide(trace):
+    best, second, *rest = trace.steps[0].top_k
+    tied = replace(trace.steps[0], top_k=(best, replace(second, logit=best.logit), *rest))
+    first, *_ = player_data(replace(trace, steps=(tied, *trace.steps[1:])))["questions"]
+    assert "the same score" in first["why"]
+    assert "decide" not in first["why"]
+    assert "scores decide" in player_data(trace)["questions"][0]["why"]
+
+
 def test_an_end_of_sequence_token_is_the_right_answer_where_it_ended_the_run(saying):
     last = player_data(saying("soup"))["questions"][-1]
     assert last["answers"][last["right"]] == "the model, by an end-of-sequence token"
