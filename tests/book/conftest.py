@@ -138,7 +138,8 @@ def visit(screens, site):
             console=lambda said: note(said, complaints),
             pageerror=lambda error: complaints.append(str(error)),
             request=asked,
-            response=lambda got: got.ok or failed.append(f"{got.status} {got.url}"),
+            # 304 says that a file is as it was: it is there.
+            response=lambda got: got.status < 400 or failed.append(f"{got.status} {got.url}"),
         ):
             page.goto(f"{site}/{name}.html", wait_until="load")
             for scheme in SCHEMES:
