@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from inside_generate.formats import NumberFormat
 from inside_generate.guards import check_numbers
-from inside_generate.plots.style import ATTENTION, CHOICE, INK, WEIGHTS
+from inside_generate.plots.style import ATTENTION, CHOICE, INK, WEIGHTS, write_beside
 
 MANTISSA = "#E5E5E5"  # a light WEIGHTS: text is read on it
 DENSE = 256  # from here on single numbers cannot be told apart in a figure
@@ -72,10 +72,11 @@ def plot_number_line(
             ax.fill_between([low, high], row - 0.22, row + 0.22, color=WEIGHTS)
         else:
             ax.vlines(numbers, row - 0.22, row + 0.22, color=INK, linewidth=0.9)
-        _write(ax, f"{gap:.3g} apart", (low, row - 0.27), (4, 0), ha="left")
+        apart = f"{gap:.3g} apart"
+        write_beside(ax, apart, (low, row - 0.27), (4, 0), va="bottom", fontsize=9)
     for value in values:
         ax.axvline(value, color=CHOICE, linestyle="--", linewidth=1.5)
-        _write(ax, f"{value:g}", (value, -0.8), (0, 2), ha="center")
+        write_beside(ax, f"{value:g}", (value, -0.8), (0, 2), ha="center", va="bottom", fontsize=9)
     ax.set_yticks(range(len(formats)), [one.name for one in formats])
     ax.set(ylim=(len(formats) - 0.5, -0.8), xlim=(low, high), xlabel="value")
     ax.set_title("Fewer mantissa bits, fewer numbers", pad=22)
@@ -111,18 +112,3 @@ def plot_number_ranges(formats: Sequence[NumberFormat], *, ax: Axes | None = Non
     ax.set(xlabel="size of a number (power of ten)")
     ax.set_title("BF16 reaches as far as FP32")
     return ax
-
-
-def _write(
-    ax: Axes, text: str, point: tuple[float, float], points_away: tuple[float, float], *, ha: str
-) -> None:
-    ax.annotate(
-        text,
-        point,
-        points_away,
-        textcoords="offset points",
-        ha=ha,
-        va="bottom",
-        color=INK,
-        fontsize=9,
-    )

@@ -11,7 +11,7 @@ from transformers import PretrainedConfig
 from inside_generate.cache import kv_cache_bytes, logits_bytes, weight_bytes
 from inside_generate.guards import check_as_many, check_numbers
 from inside_generate.memory import MIB
-from inside_generate.plots.style import CACHE, CHOICE, DECODE, INK, PREFILL, WEIGHTS
+from inside_generate.plots.style import CACHE, CHOICE, DECODE, INK, PREFILL, WEIGHTS, write_beside
 
 _COLOURS = {"weights": WEIGHTS, "KV cache": CACHE, "logits": CHOICE, "activations": PREFILL}
 
@@ -64,10 +64,11 @@ def plot_logits_memory(
     ):
         ax.plot(lengths, mib, style, color=colour)
         at = len(lengths) // 2 if mib is last_row else -1
-        _name(ax, (lengths[at], mib[at]), name, INK if colour == CHOICE else colour)
+        look = {"color": INK if colour == CHOICE else colour, "ha": "right", "va": "bottom"}
+        write_beside(ax, name, (lengths[at], mib[at]), (0, 5), **look)
     weights = weight_bytes(config) / MIB
     ax.axhline(weights, color=WEIGHTS, linestyle="-.")
-    _name(ax, (lengths[0], weights), "weights", WEIGHTS, ha="left")
+    write_beside(ax, "weights", (lengths[0], weights), (0, 5), color=WEIGHTS, va="bottom")
     ax.set(xlabel="prompt length L (tokens)", ylabel="MiB in 2-byte numbers")
     ax.set_title("All logits outgrow cache and weights")
     ax.set_ylim(0, 1.15 * max(weights, *all_rows))
@@ -99,16 +100,3 @@ def plot_answer_memory(
     ax.set_title("Peak of each forward: points over prediction")
     ax.set_ylim(0, 1.15 * max(sizes) / MIB or 1.0)  # an axis needs a length
     return ax
-
-
-def _name(ax: Axes, point: tuple[float, float], name: str, colour: str, ha: str = "right") -> None:
-    ax.annotate(
-        name,
-        point,
-        (0, 5),
-        textcoords="offset points",
-        ha=ha,
-        va="bottom",
-        color=colour,
-        fontsize=10,
-    )

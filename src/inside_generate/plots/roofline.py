@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from inside_generate.ceilings import Ceilings
 from inside_generate.guards import check_numbers
-from inside_generate.plots.style import DECODE, INK, PREFILL
+from inside_generate.plots.style import DECODE, INK, PREFILL, write_beside
 
 Points = Mapping[str, tuple[float, float]]  # label → FLOP a byte, GFLOP/s
 _LOOKS = {"prefill": (PREFILL, "o"), "decode": (DECODE, "s")}
@@ -46,7 +46,8 @@ def _draw_roof(ax: Axes, ceilings: Ceilings, low: float, high: float) -> None:
     ax.plot(x, [ceilings.gflop_per_s(intensity) for intensity in x], color=INK)
     flat = f"matrix products: {ceilings.matmul_gflop_per_s:,.0f} GFLOP/s"
     slope = f"memory: {ceilings.memory_gb_per_s:,.0f} GB/s"
-    _write(ax, flat, (high, ceilings.matmul_gflop_per_s), (-2, 6), INK, "right", "bottom")
+    top = (high, ceilings.matmul_gflop_per_s)
+    write_beside(ax, flat, top, (-2, 6), ha="right", va="bottom")
     middle = float(np.sqrt(low * ridge))
     ax.annotate(
         slope,
@@ -64,27 +65,6 @@ def _draw_phase(ax: Axes, name: str, labelled: Points) -> None:
     x, y = zip(*labelled.values(), strict=True)
     ax.plot(x, y, marker, linestyle=":", linewidth=1, color=colour)
     first, last = next(iter(labelled)), list(labelled)[-1]
-    _write(ax, f"{name}\n{first}", labelled[first], (-4, -7), colour, "left")
+    write_beside(ax, f"{name}\n{first}", labelled[first], (-4, -7), color=colour, va="top")
     if last != first:
-        _write(ax, last, labelled[last], (8, -2), colour, "left")
-
-
-def _write(
-    ax: Axes,
-    text: str,
-    point: tuple[float, float],
-    points_away: tuple[float, float],
-    colour: str,
-    ha: str,
-    va: str = "top",
-) -> None:
-    ax.annotate(
-        text,
-        point,
-        points_away,
-        textcoords="offset points",
-        color=colour,
-        fontsize=10,
-        ha=ha,
-        va=va,
-    )
+        write_beside(ax, last, labelled[last], (8, -2), color=colour, va="top")

@@ -7,8 +7,10 @@ page.
 from __future__ import annotations
 
 from importlib import resources
+from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
 PREFILL = "#0072B2"
@@ -34,3 +36,14 @@ def label(text: str) -> str:
     """
     drawable = "".join(c if ord(c) < 0x250 else f"\\u{ord(c):04x}" for c in repr(text))
     return drawable.replace("$", r"\$")
+
+
+def write_beside(
+    ax: Axes, text: str, point: tuple[float, float], points_away: tuple[float, float], **look: Any
+) -> None:
+    """Write a name beside a point of the data, so many typographic points to the right and up.
+
+    ``look`` goes to ``ax.annotate``: ``ha``, ``va``, another ``color`` or ``fontsize``.
+    """
+    look = {"color": INK, "fontsize": 10, **look}
+    ax.annotate(text, point, points_away, textcoords="offset points", **look)

@@ -11,7 +11,15 @@ from transformers import PretrainedConfig
 
 from inside_generate.flops import attention_flops, matrix_flops
 from inside_generate.guards import check_as_many, check_numbers
-from inside_generate.plots.style import ATTENTION, CACHE, DECODE, INK, PREFILL, WEIGHTS
+from inside_generate.plots.style import (
+    ATTENTION,
+    CACHE,
+    DECODE,
+    INK,
+    PREFILL,
+    WEIGHTS,
+    write_beside,
+)
 from inside_generate.sweeps import LineFit, PrefillFit
 
 
@@ -54,7 +62,7 @@ def plot_prefill_time(
         tip, base = (0.95 * x[-1], 0.95 * edges[-1][-1]), (0.65 * x[-1], 0.98 * edges[-1][-1])
         ax.annotate("∝ L²", tip, base, color=INK, arrowprops={"arrowstyle": "-", "color": INK})
     ax.plot(lengths, 1e3 * np.asarray(seconds), "o", color=INK)
-    _write(ax, "measured", (lengths[-2], 1e3 * seconds[-2]), (-8, 8), ha="right")
+    write_beside(ax, "measured", (lengths[-2], 1e3 * seconds[-2]), (-8, 8), ha="right")
     ax.set(xlabel="prompt length L (tokens)", ylabel="time of prefill (ms)")
     ax.set_title("A longer prompt takes longer to read")
     tallest = max(edges[-1][-1], 1e3 * max(seconds)) or 1.0  # an axis needs a length
@@ -79,7 +87,7 @@ def plot_decode_time(
     ax.fill_between(x, 0, constant, color=WEIGHTS, alpha=0.6)
     ax.fill_between(x, constant, total, fc=CACHE, ec="white", alpha=0.6, hatch="//", linewidth=0)
     ax.plot(context_lengths, 1e3 * np.asarray(seconds), "o", color=DECODE)
-    _write(ax, "measured", (context_lengths[-1], 1e3 * seconds[-1]), (0, 8), ha="right")
+    write_beside(ax, "measured", (context_lengths[-1], 1e3 * seconds[-1]), (0, 8), ha="right")
     _between(ax, x[-1], 0, constant[-1], "the same for every step")
     low, room = constant[-1], 0.6 * (total[-1] - constant[-1])  # the points lie along the top
     _between(ax, x[-1], low, low + room, "grows with the cache", tallest=0.6 * total[-1])
@@ -162,18 +170,4 @@ def _between(
     """Write an area's name at its right end; an area too thin for words says nothing."""
     if tallest is not None and high - low < 0.06 * tallest:
         return
-    _write(ax, name, (x, (low + high) / 2), (-8, 0), va="center", ha="right")
-
-
-def _write(
-    ax: Axes,
-    text: str,
-    point: tuple[float, float],
-    points_away: tuple[float, float],
-    *,
-    ha: str,
-    va: str = "baseline",
-) -> None:
-    ax.annotate(
-        text, point, points_away, textcoords="offset points", color=INK, fontsize=10, ha=ha, va=va
-    )
+    write_beside(ax, name, (x, (low + high) / 2), (-8, 0), va="center", ha="right")
