@@ -64,8 +64,8 @@ def plot_logits_memory(
     ):
         ax.plot(lengths, mib, style, color=colour)
         at = len(lengths) // 2 if mib is last_row else -1
-        look = {"color": INK if colour == CHOICE else colour, "ha": "right", "va": "bottom"}
-        write_beside(ax, name, (lengths[at], mib[at]), (0, 5), **look)
+        ink = INK if colour == CHOICE else colour
+        write_beside(ax, name, (lengths[at], mib[at]), (0, 5), color=ink, ha="right", va="bottom")
     weights = weight_bytes(config) / MIB
     ax.axhline(weights, color=WEIGHTS, linestyle="-.")
     write_beside(ax, "weights", (lengths[0], weights), (0, 5), color=WEIGHTS, va="bottom")

@@ -7,7 +7,6 @@ page.
 from __future__ import annotations
 
 from importlib import resources
-from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -39,11 +38,24 @@ def label(text: str) -> str:
 
 
 def write_beside(
-    ax: Axes, text: str, point: tuple[float, float], points_away: tuple[float, float], **look: Any
+    ax: Axes,
+    text: str,
+    point: tuple[float, float],
+    points_away: tuple[float, float],
+    *,
+    ha: str = "left",
+    va: str = "baseline",
+    color: str = INK,
+    fontsize: float = 10,
 ) -> None:
-    """Write a name beside a point of the data, so many typographic points to the right and up.
-
-    ``look`` goes to ``ax.annotate``: ``ha``, ``va``, another ``color`` or ``fontsize``.
-    """
-    look = {"color": INK, "fontsize": 10, **look}
-    ax.annotate(text, point, points_away, textcoords="offset points", **look)
+    """Write a name beside a point of the data, so many typographic points to the right and up."""
+    ax.annotate(
+        text,
+        point,
+        points_away,
+        textcoords="offset points",
+        ha=ha,
+        va=va,
+        color=color,
+        fontsize=fontsize,
+    )
