@@ -18,8 +18,9 @@ GPU_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PY := $(BIN)/python
-# Python compiles what is imported, when it is; pip would compile all there is, for half a minute.
-PIP := $(PY) -m pip install -qq --disable-pip-version-check --no-compile $(PIP_ARGS)
+# Let pip compile what it installs: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each
+# process would have to compile torch and transformers anew.
+PIP := $(PY) -m pip install -qq --disable-pip-version-check $(PIP_ARGS)
 PYTEST := $(PY) -m pytest
 CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 STAND_INS := qwen2.5-coder-0.5b-instruct smollm2-135m-instruct
