@@ -18,15 +18,17 @@ GPU_ARGS ?=
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PY := $(BIN)/python
-# Let pip compile what it installs: where PYTHONDONTWRITEBYTECODE is set, as in many containers, each
-# process would have to compile torch and transformers anew.
-PIP := $(PY) -m pip install -qq --disable-pip-version-check $(PIP_ARGS)
+# Python compiles what is imported, when it is; pip would compile all there is, for most of a minute.
+PIP := $(PY) -m pip install -qq --disable-pip-version-check --no-compile $(PIP_ARGS)
 PYTEST := $(PY) -m pytest
 CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 STAND_INS := qwen2.5-coder-0.5b-instruct smollm2-135m-instruct
 PUBLISHED := --repo-url="$(REPO_URL)" --site-url="$(SITE_URL)" --hub-url="$(HUB_URL)"
 LESSON := notebooks/00_the_whole_path.ipynb
 
+# Containers often tell Python to keep nothing that it compiles; then each of hundreds of processes
+# would compile torch and transformers anew, for some seconds.
+unexport PYTHONDONTWRITEBYTECODE
 export INSIDE_GENERATE_MODEL := $(MODEL)
 # Set for the tests that only `make test-all` runs.
 export TEST_ALL := $(filter test-all,$(MAKECMDGOALS))
