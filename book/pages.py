@@ -136,7 +136,9 @@ def shows_widget(cell: Any) -> bool:
 
 def fingerprint(root: Path) -> str:
     """One SHA-256 over all that the pages are made from, and what they are made with."""
-    files = sorted(path for path in (root / SOURCE).rglob("*") if path.is_file())
+    every = (path for path in (root / SOURCE).rglob("*") if path.is_file())
+    # The extensions are run from there, and Python leaves behind what it compiled.
+    files = sorted(path for path in every if "__pycache__" not in path.parts)
     parts = [f"{path.relative_to(root)} {sha256(path.read_bytes())}" for path in files]
     parts += [f"{name} {release}" for name, release in versions(root).items()]
     return sha256("\n".join(parts).encode())

@@ -92,6 +92,7 @@ def build(root: Path, *options: str, **settings: str) -> Build:
     """Call book/build.py on a little book, as `make` would."""
     command = [sys.executable, ROOT / "book/build.py", "--root", root, *options]
     around = os.environ | {"INSIDE_GENERATE_MODEL": str(root / "model"), "NO_COLOR": "1"} | settings
+    around.pop("PYTHONDONTWRITEBYTECODE", None)  # what Python leaves lying about must not matter
     done = subprocess.run(command, env=around, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     lines = re.findall(r"::(\w+)\.ipynb (passed|failed) in", said)
