@@ -127,8 +127,9 @@ def start(
 ) -> Iterator[Engine]:
     """Load a model of this disk into an engine; end its process in any case.
 
-    ``quantised`` (llama.cpp only) loads the same weights in about 4.5 bits each. Whatever the
-    engine does not do within ``timeout_s`` is an ``EngineError``, and so is whatever goes wrong.
+    ``quantised`` (llama.cpp only) loads the same weights as Q4_K_M, a mixture of four bits and
+    more each. Whatever the engine does not do within ``timeout_s`` is an ``EngineError``, and so
+    is whatever goes wrong.
     """
     kind = find_kind(name)
     check_sizes(1, threads=threads)
