@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inside_generate.errors import in_a_line, shown
-from inside_generate.player_page import player_html, safe_json, script
+from inside_generate.player_page import player_html, script
 from inside_generate.player_questions import questions
 from inside_generate.plots.token_strip import visible
 from inside_generate.stopping import EOS
@@ -56,7 +56,7 @@ def player_data(trace: Trace, about: Mapping[str, Any] | None = None) -> dict[st
         )
     try:
         data = _data(trace, about or {})
-        safe_json(data).encode()  # no page can hold NaN, or half a surrogate pair
+        player_html([data]).encode()  # no page can hold NaN, or half a surrogate pair
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
             f"this run cannot be shown, its record is damaged: {type(error).__name__}: "

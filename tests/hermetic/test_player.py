@@ -273,6 +273,15 @@ def test_a_logit_that_is_no_number_is_refused_before_it_is_shown(trace, logit):
         Player(replace(trace, steps=(worst, *others)))
 
 
+@pytest.mark.parametrize("spoilt", ["phase", "probability"])
+def test_what_no_table_can_hold_is_refused_before_it_is_shown(trace, spoilt):
+    first, *others = trace.steps
+    best = replace(first.top_k[0], probability="most")
+    changes = {"phase": 1} if spoilt == "phase" else {"top_k": (best, *first.top_k[1:])}
+    with pytest.raises(ValueError, match=r"^this run cannot be shown"):
+        Player(replace(trace, steps=(replace(first, **changes), *others)))
+
+
 def test_a_player_of_one_token_says_so_in_the_singular(trace):
     one = replace(trace, steps=trace.steps[:1])
     assert repr(Player(one)).startswith("Player: 1 token after")
