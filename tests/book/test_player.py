@@ -252,6 +252,34 @@ def test_a_finger_drawn_sideways_steps_and_one_drawn_down_does_not(open_page):
         assert page.evaluate(SEEN)["place"].startswith(f"token {place} of")
 
 
+def test_two_fingers_that_zoom_do_not_step(open_page):
+    page = open_page(viewport={"width": 360, "height": 800}, has_touch=True)
+    without_questions(page)
+    page.click("generation-player .forward")
+    page.evaluate("""() => {
+      const target = document.querySelector('generation-player').shadowRoot.querySelector('.text');
+      const finger = (identifier, clientX) => new Touch({identifier, target, clientX, clientY: 0});
+      const send = (type, touches, changedTouches) => target.dispatchEvent(
+        new TouchEvent(type, {touches, changedTouches, bubbles: true, composed: true}));
+      send('touchstart', [finger(1, 180)], [finger(1, 180)]);
+      send('touchstart', [finger(1, 180), finger(2, 200)], [finger(2, 200)]);
+      send('touchend', [finger(2, 205)], [finger(1, 60)]);
+      send('touchend', [], [finger(2, 205)]);
+    }""")
+    assert page.evaluate(SEEN)["place"].startswith("token 1 of")
+
+
+@pytest.mark.parametrize("key", ["ArrowLeft", "Home", "End"])
+def test_keys_go_on_after_one_that_took_the_answers_away(page, key):
+    page.click("generation-player .forward")
+    page.locator("generation-player .question:not(.hidden) .answer").first.focus()
+    press(page, key)
+    page.evaluate("""() => new Promise((done) =>
+      requestAnimationFrame(() => requestAnimationFrame(done)))""")  # what is hidden has no focus
+    press(page, "Home")
+    assert press(page, "ArrowRight")["place"].startswith("before token 1 of")
+
+
 def test_two_players_on_a_page_do_not_disturb_each_other(page):
     page.evaluate("""() => {
       const one = document.querySelector('generation-player');

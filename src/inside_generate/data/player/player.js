@@ -104,7 +104,7 @@
       }
       this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
       player.addEventListener("keydown", (event) => this.key(event));
-      player.addEventListener("touchstart", (event) => (this.touch = event.changedTouches[0]), { passive: true });
+      player.addEventListener("touchstart", (event) => this.touchDown(event), { passive: true });
       player.addEventListener("touchend", (event) => this.swipe(event), { passive: true });
       window.addEventListener("beforeprint", () => {
         this.querySelectorAll("details").forEach((table) => (table.open = true));
@@ -179,8 +179,11 @@
     }
 
     showQuestion() {
+      const focused = this.shadowRoot.activeElement;
       this.questions.forEach((node, one) => node.classList.toggle("hidden", one !== this.asking));
       this.candidates.classList.toggle("hidden", Boolean(this.asking));
+      // What is hidden loses the focus, and the keys with it.
+      if (focused?.closest(".question.hidden")) this.buttons.forward.focus({ preventScroll: true });
     }
 
     /** Take an answer, −1 for none, and show what it was about. */
@@ -245,6 +248,11 @@
       if (own || !KEYS[event.key] || event.altKey || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       this.act(KEYS[event.key]);
+    }
+
+    /** One finger may be about to step; two of them zoom. */
+    touchDown(event) {
+      this.touch = event.touches.length > 1 ? null : event.changedTouches[0];
     }
 
     /** A finger drawn sideways steps; one drawn up or down scrolls the page as ever. */
