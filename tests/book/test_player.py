@@ -350,6 +350,29 @@ def test_on_a_small_screen_nothing_is_wider_than_it(open_page, name):
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
+@pytest.mark.parametrize("width", [360, 480, 600])
+def test_buttons_and_text_stay_in_their_places_when_something_is_asked(open_page, width):
+    page = open_page(viewport={"width": width, "height": 800})
+    places = page.evaluate("""() => {
+      const player = document.querySelector('generation-player');
+      return player.runs.map((run, index) => {
+        player.open(index);
+        const tops = () => ['.controls', '.stage', '.columns'].map(
+          (part) => player.shadowRoot.querySelector(part).offsetTop - player.offsetTop).join();
+        const found = new Set([tops()]);
+        for (const step of run.steps.keys()) {
+          player.go(step + 1);
+          found.add(tops());
+          if (!player.asking) continue;
+          player.answer((player.asking.right + 1) % player.asking.answers.length);
+          found.add(tops());
+        }
+        return [...found];
+      });
+    }""")
+    assert [len(found) for found in places] == [1] * len(NAMES)
+
+
 def test_pages_without_a_player_load_no_script_for_it():
     assert "player.js" in (HTML / PAGE).read_text("utf-8")
     assert "player.js" not in (HTML / "book/models.html").read_text("utf-8")

@@ -6,6 +6,8 @@
   const { make, box, views, tell } = course.playerParts;
   const PACE_MS = 1200;
   const SWIPE_PX = 40;
+  const KEPT = 8; // texts that are measured for the room they need
+  const NOT_RIGHT = Infinity; // the place of an answer that was given and is wrong
   const BUTTONS = [
     ["first", "First", "M3 3h2v10H3zM13 3v10L6 8z"],
     ["back", "Back", "M11 3v10L4 8z"],
@@ -69,16 +71,19 @@
       Object.assign(this.slider, { type: "range", min: 0, step: 1 });
       this.slider.setAttribute("aria-label", "Token");
       this.place = make("output", "place");
+      this.placeSizer = make("span", "place sizer");
+      this.placeSizer.setAttribute("aria-hidden", "true");
       this.note = make("p", "note");
       this.note.setAttribute("aria-live", "polite");
-      this.noteSizer = make("p", "note sizer");
+      this.noteSizer = make("div", "note stack sizer");
       this.noteSizer.setAttribute("aria-hidden", "true");
       this.stage = make("div", "stage");
       const ask = Object.assign(make("input"), { type: "checkbox", checked: true });
       ask.addEventListener("change", () => this.setAsking(ask.checked));
       const controls = box("div", "controls", ...Object.values(this.buttons));
       const asking = labelled("ask me first", ask, "ask");
-      const top = box("div", "top", this.chooser(first), asking, this.place);
+      const place = box("div", "where stack", this.place, this.placeSizer);
+      const top = box("div", "top", this.chooser(first), asking, place);
       const notes = box("div", "stack", this.noteSizer, this.note);
       const player = box("div", "player", top, controls, this.slider, notes, this.stage);
       player.setAttribute("role", "group");
@@ -120,10 +125,22 @@
       this.questions = new Map(this.run.questions.map((one) => [one, this.questionView(one)]));
       this.arrange(this.views.map((view) => view.node));
       this.slider.max = this.run.steps.length;
-      const told = this.run.steps.map((_, index) => tell(this.run, index + 1));
-      told.push(...this.run.questions.map((one) => this.verdict(one, -1)));
-      this.noteSizer.textContent = told.reduce((a, b) => (b.length > a.length ? b : a));
+      this.reserve();
       this.go(0);
+    }
+
+    /** Keep room for the longest words that there will be; letters differ, so not for one alone. */
+    reserve() {
+      const { steps, questions } = this.run;
+      const told = [0, ...steps.keys()].map((n) => tell(this.run, n));
+      questions.forEach((one) => told.push(one.ask, this.verdict(one, NOT_RIGHT)));
+      const longest = told.sort((a, b) => b.length - a.length).slice(0, KEPT);
+      this.noteSizer.replaceChildren(...longest.map((words) => make("p", "", words)));
+      this.placeSizer.textContent = this.placed(steps.length, true);
+    }
+
+    placed(n, asking) {
+      return `${asking ? "before " : ""}token ${n} of ${this.run.steps.length}`;
     }
 
     /** Put the views in their places; the question stands where the candidates are. */
@@ -154,7 +171,7 @@
       this.note.textContent = words;
       this.slider.value = this.n;
       const total = this.run.steps.length;
-      const place = this.asking ? `before token ${this.n} of ${total}` : `token ${this.n} of ${total}`;
+      const place = this.placed(this.n, this.asking);
       this.place.textContent = place;
       this.slider.setAttribute("aria-valuetext", place);
       this.dim(["first", "back"], this.n === 0);

@@ -40,23 +40,30 @@
     return probability > 0.9995 ? ">99.9 %" : `${(100 * probability).toFixed(1)} %`;
   }
 
-  /** The answer so far, its newest token marked. The whole answer, unseen, keeps the height. */
+  /** The answer so far, its newest token marked. Its longest states, unseen, keep the height. */
   function textView(run) {
     const said = make("p", "said");
-    const whole = make("p", "said sizer", run.steps.map((step) => step.adds).join("") + " <|im_end|>");
-    whole.setAttribute("aria-hidden", "true");
+    const half = run.steps.flatMap((step, index) => (step.pending ? [index + 1] : []));
+    const sizers = [...half.slice(-2), run.steps.length].map((n) => {
+      const sizer = make("p", "said sizer");
+      sizer.setAttribute("aria-hidden", "true");
+      say(sizer, run, n);
+      return sizer;
+    });
     const question = box("p", "asked", make("b", "", "Prompt: "), make("bdi", "", run.prompt));
-    const node = box("div", "text", question, box("div", "stack", whole, said));
-    function show(n) {
-      said.replaceChildren(make("b", "", "Answer: "));
-      if (!n) return said.append(make("span", "quiet", "nothing yet"));
-      said.append(run.steps.slice(0, n - 1).map((step) => step.adds).join(""));
-      const { adds, pending, token } = run.steps[n - 1];
-      if (adds) said.append(make("mark", "newest", adds));
-      if (token.control) said.append(make("span", "chip", token.text));
-      if (pending) said.append(make("span", "chip", `${pending}: ${bytesOf(pending)}`));
-    }
-    return { node, show };
+    const node = box("div", "text", question, box("div", "stack", ...sizers, said));
+    return { node, show: (n) => say(said, run, n) };
+  }
+
+  /** Write the answer after n tokens. */
+  function say(said, run, n) {
+    said.replaceChildren(make("b", "", "Answer: "));
+    if (!n) return said.append(make("span", "quiet", "nothing yet"));
+    said.append(run.steps.slice(0, n - 1).map((step) => step.adds).join(""));
+    const { adds, pending, token } = run.steps[n - 1];
+    if (adds) said.append(make("mark", "newest", adds));
+    if (token.control) said.append(make("span", "chip", token.text));
+    if (pending) said.append(make("span", "chip", `${pending}: ${bytesOf(pending)}`));
   }
 
   const bytesOf = (pending) =>
