@@ -18,6 +18,9 @@ from mdit_py_plugins.anchors.index import slugify
 
 from pages import BookError
 
+# What PyYAML raises beside its own errors: for a day or a tag that does not fit, for a hundred "[".
+NO_YAML = (ValueError, TypeError, AttributeError, RecursionError)
+
 
 class OneOfEach(yaml.SafeLoader):
     """Takes a key that stands twice for an error; YAML would silently take the last."""
@@ -34,7 +37,7 @@ def read_list(root: Path, path: Path) -> Any:
     """The content of a list in YAML. BookError for what is none."""
     try:
         return yaml.load((root / path).read_text("utf-8"), OneOfEach)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, *NO_YAML) as error:
         raise BookError(f"{path}: {' '.join(str(error).split())}") from None
 
 
