@@ -82,15 +82,25 @@ def question(entry: Any, name: str, prose: list[str]) -> tuple[str, str]:
     [(at, asked)] = places
     own = {key: words(fields[key], LIST, f"{key} of {name}") for key in OWN if key in fields}
     if "answer" not in own:
-        answer = beginning(answer_after(asked, prose[at:]), fields.get("sentences"))
+        count = sentences(fields["sentences"], name) if "sentences" in fields else None
+        answer = beginning(answer_after(asked, prose[at:]), count)
         own["answer"] = from_book(answer)
     return own.get("ask", from_book(asked)), own["answer"]
 
 
-def beginning(paragraph: str, sentences: int | None) -> str:
+def sentences(count: Any, name: str) -> int:
+    """How many sentences of an answer to take, if that is what the list says."""
+    if type(count) is not int or count < 1:
+        raise BookError(
+            f"{LIST}: sentences of {name} must be a whole number from 1, not {count!r:.60}"
+        )
+    return count
+
+
+def beginning(paragraph: str, count: int | None) -> str:
     """The first sentences of a paragraph; all of them for None."""
     parts = re.split(r"(?<=[.!?:)])\s+(?=[A-Z`*(\[])", one_line(paragraph))
-    return " ".join(parts[:sentences])
+    return " ".join(parts[:count])
 
 
 def paragraphs_with(piece: str, cell: str) -> list[str]:

@@ -113,7 +113,14 @@ def test_a_question_and_an_answer_of_the_lists_own_come_first(book):
     assert phone.chapters_in_short(book)[0].questions == [("**Predict**: hot?", "Yes.")]
 
 
-ENTRIES = {
+SENTENCES = {
+    f"{count!r} sentences": (
+        [{"predict": "is it hot", "sentences": count}],
+        "sentences of two must be a whole number from 1, not",
+    )
+    for count in (0, -1, True, None, 1.5, "two")
+}
+ENTRIES = SENTENCES | {
     "a piece that is not there": ([{"predict": "is it cold"}], "0 predictions with 'is it cold'"),
     "prose that asks nothing": ([{"predict": "We cook"}], "0 predictions with 'We cook'"),
     "no list": ("is it hot", "must be a list of predictions, not 'is it hot'"),
