@@ -6,6 +6,7 @@ usual. A folder is replaced as a whole, and only one that this program made and 
 """
 
 import json
+import os
 import re
 import sys
 import tempfile
@@ -158,7 +159,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the course")
     options = parser.parse_args(arguments)
     root = options.root.resolve()
-    folder = (options.output or root / OUTPUT).resolve()
+    folder = Path(os.path.realpath(options.output or root / OUTPUT))  # also of a link to itself
     return endings.run(lambda: make(root, folder))
 
 

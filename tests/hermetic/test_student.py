@@ -171,6 +171,13 @@ def test_what_somebody_else_made_is_never_touched(tmp_path, capsys, what):
     )
 
 
+def test_a_link_that_leads_to_itself_is_an_error_of_one_line(tmp_path, capsys):
+    (tmp_path / "loop").symlink_to("loop")
+    assert make(tmp_path / "loop") == 1
+    assert capsys.readouterr().err.startswith("error: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
+
+
 def test_an_edition_that_was_only_looked_at_is_made_anew(tmp_path):
     folder = tmp_path / "student"
     make(folder)
