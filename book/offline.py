@@ -48,6 +48,7 @@ def pack(root: Path, output: Path, pip_options: list[str], say: Say) -> dict[str
     whole.
     """
     start = time.perf_counter()
+    output = Path(os.path.realpath(output))  # what a link leads to is replaced, not the link
     site, model = root / HTML, find()
     if not (site / "index.html").is_file():
         raise BookError("there are no pages yet; type: make book")
@@ -62,8 +63,7 @@ def pack(root: Path, output: Path, pip_options: list[str], say: Say) -> dict[str
         record["seconds"] = round(time.perf_counter() - start)
         write(stage / RECORD, json.dumps(record, indent=1) + "\n")
         write(stage / SUMS, sums(stage, say))
-        shutil.rmtree(output, ignore_errors=True)
-        stage.replace(output)
+        put_in_place(stage, output)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return record
@@ -151,10 +151,14 @@ def sums(folder: Path, say: Say) -> str:
     say("Working out the sums")
     lines = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        lines.append(f"{digest}  {path.relative_to(folder).as_posix()}\n")
+        lines.append(f"{sha256(path)}  {path.relative_to(folder).as_posix()}\n")
     return "".join(lines)
+
+
+def sha256(path: Path) -> str:
+    """The sum of a file of any size."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def size(paths: Iterable[Path]) -> int:
@@ -165,8 +169,42 @@ def size(paths: Iterable[Path]) -> int:
 
 def check_replaceable(output: Path) -> None:
     """Raise where `output` holds something that was not packed here: nobody's files are deleted."""
-    if output.exists() and not (output / RECORD).is_file():
+    if not os.path.lexists(output):
+        return
+    if not (output / RECORD).is_file():
         raise BookError(f"{output} is there and was not packed by this; name another folder")
+    if work := somebodys(output):
+        raise BookError(f"{output} holds work of somebody's ({work}); name another folder")
+
+
+def somebodys(folder: Path) -> str | None:
+    """A file that came into a packed folder later, or a notebook changed there; None without."""
+    lines = (folder / SUMS).read_text("utf-8").splitlines() if (folder / SUMS).is_file() else []
+    packed = {place: digest for digest, _, place in (line.partition("  ") for line in lines)}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        place = path.relative_to(folder).as_posix()
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if place == SUMS or hidden:  # what systems and JupyterLab leave behind
+            continue
+        changed = path.suffix == ".ipynb" and packed.get(place) != sha256(path)
+        if place not in packed or changed:
+            return place
+    return None
+
+
+def put_in_place(new: Path, folder: Path) -> None:
+    """Let `new` become `folder`; what was there goes when that is done, and stays if it fails."""
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    try:
+        new.replace(folder)
+    except BaseException:
+        if old.exists():
+            old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def check_space(folder: Path, wanted: int) -> None:
@@ -186,7 +224,8 @@ def main() -> int:
         prog="python book/offline.py", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--output", type=Path, help=f"the folder to make (default {OUTPUT})")
-    parser.add_argument("--pip-args", default="", help='what pip is told, as one text: "--pre"')
+    words = 'what pip is told, as one text: --pip-args="--pre"'
+    parser.add_argument("--pip-args", default="", help=words)
     parser.add_argument("--root", type=Path, default=ROOT, help="the folder of the book")
     options = parser.parse_args()
     root = options.root.resolve()

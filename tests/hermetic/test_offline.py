@@ -127,6 +127,53 @@ def test_a_folder_that_was_not_packed_here_is_left_alone(book, tmp_path):
     assert (tmp_path / "mine/thesis.txt").read_text() == "years"
 
 
+def test_a_link_is_followed_and_one_to_itself_is_refused_before_anything_is_made(book, stick):
+    link, loop = book / "_build/link", book / "_build/loop"
+    link.symlink_to(stick)
+    loop.symlink_to("loop")
+    before = stick.stat().st_ino
+    offline.pack(book, link, [], quiet)
+    assert link.is_symlink()
+    assert stick.stat().st_ino != before
+    assert "was not packed by this" in pack_again(book, output=loop)
+
+
+@pytest.mark.parametrize("place", ["handout.pdf", "notebooks/one.ipynb", "site/mine/slides.odp"])
+def test_what_was_put_into_a_packed_folder_or_worked_on_is_left_alone(book, stick, place):
+    (stick / place).parent.mkdir(exist_ok=True)
+    (stick / place).write_text("mine")
+    assert f"({place})" in pack_again(book)
+    assert (stick / place).read_text() == "mine"
+
+
+def test_where_the_new_folder_cannot_be_put_in_place_the_last_one_stays(book, stick, monkeypatch):
+    before = {path: path.stat().st_size for path in stick.rglob("*")}
+    real = Path.replace
+
+    def fails(self, target):
+        if self.name == ".stick.partial":
+            raise OSError(16, "Device or resource busy")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(OSError, match="busy"):
+        offline.pack(book, stick, [], quiet)
+    assert {path: path.stat().st_size for path in stick.rglob("*")} == before
+    assert [path.name for path in stick.parent.glob(".*stick*")] == []
+
+
+def test_what_the_help_shows_of_pips_options_can_be_typed(monkeypatch, capsys):
+    given = []
+    monkeypatch.setattr(offline, "make", lambda _root, _output, words: given.append(words))
+    monkeypatch.setattr(sys, "argv", ["book/offline.py", "--help"])
+    with pytest.raises(SystemExit):
+        offline.main()
+    [shown] = re.findall(r'(--pip-args=)"(.*)"', " ".join(capsys.readouterr().out.split()))
+    monkeypatch.setattr(sys, "argv", ["book/offline.py", "".join(shown)])
+    assert offline.main() == 0
+    assert given == [shown[1]]
+
+
 def test_pips_own_reason_is_the_error():
     with pytest.raises(BookError, match=r"pip download failed: .*nosuchpackage.*PIP_ARGS"):
         wheelhouse.pip("download", ["--no-index", "nosuchpackage==1"])
