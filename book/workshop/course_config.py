@@ -11,19 +11,19 @@ from pathlib import Path
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 
 # Made by the teacher, owned by root: models/, and settings.json with what was measured once.
-SHARED_HOME = os.environ.get("COURSE_SHARED_HOME", "/srv/inside-generate/home")
+SHARED_HOME = os.environ.get("COURSE_SHARED_HOME") or "/srv/inside-generate/home"
 # What each learner gets a copy of: notebooks/, and what those link to.
-MATERIAL = os.environ.get("COURSE_MATERIAL", "/srv/inside-generate/material")
+MATERIAL = os.environ.get("COURSE_MATERIAL") or "/srv/inside-generate/material"
 # This file's neighbour, where learners can read it.
-FIRST_LOGIN = os.environ.get("COURSE_FIRST_LOGIN", "/srv/inside-generate/first_login.py")
+FIRST_LOGIN = os.environ.get("COURSE_FIRST_LOGIN") or "/srv/inside-generate/first_login.py"
 # The Python with the course's packages and jupyterhub.
-PYTHON = os.environ.get("COURSE_PYTHON", "/opt/tljh/user/bin/python")
+PYTHON = os.environ.get("COURSE_PYTHON") or "/opt/tljh/user/bin/python"
 # How many threads a learner's kernel computes with: cores divided by learners, at least 1.
-THREADS = os.environ.get("COURSE_THREADS", "1")
+THREADS = os.environ.get("COURSE_THREADS") or "1"
 # "auto" takes the faster one; "bfloat16" is the format of the files, so that all share one copy.
-DTYPE = os.environ.get("COURSE_DTYPE", "auto")
-MEMORY = os.environ.get("COURSE_MEMORY", "4G")
-IDLE_MINUTES = int(os.environ.get("COURSE_IDLE_MINUTES", "20"))
+DTYPE = os.environ.get("COURSE_DTYPE") or "auto"
+MEMORY = os.environ.get("COURSE_MEMORY") or "4G"
+IDLE_MINUTES = int(os.environ.get("COURSE_IDLE_MINUTES") or "20")
 
 c.Spawner.cmd = [PYTHON, FIRST_LOGIN, MATERIAL, PYTHON, "-m", "jupyterhub.singleuser"]
 c.Spawner.default_url = "/lab/tree/inside-generate/notebooks/00_the_whole_path.ipynb"

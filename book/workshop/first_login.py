@@ -16,11 +16,14 @@ def bring(material: Path, home: Path) -> int:
     """Copy what is missing below `home`, whole files only; return how many there were."""
     brought = 0
     for source in sorted(path for path in material.rglob("*") if path.is_file()):
-        target = home / COURSE / source.relative_to(material)
-        if source.name.startswith(".") or target.exists():
+        place = source.relative_to(material)
+        target = home / COURSE / place
+        hidden = any(part.startswith(".") for part in place.parts)
+        if hidden or os.path.lexists(target):  # a link that leads nowhere is the learner's as well
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.partial")
+        partial.unlink(missing_ok=True)  # of a copy that was cut off
         shutil.copyfile(source, partial)  # the contents; the material itself is read-only
         partial.replace(target)
         brought += 1

@@ -51,6 +51,21 @@ def test_a_hub_of_ones_own_is_shut_until_somebody_opens_it(monkeypatch):
     assert hub.Spawner.environment["INSIDE_GENERATE_HOME"] == "/srv/inside-generate/home"
 
 
+def test_an_empty_variable_is_as_good_as_none(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("COURSE_")]:
+        monkeypatch.delenv(name)
+    without = configuration("jupyterhub_config.py")
+    text = "".join(path.read_text("utf-8") for path in WORKSHOP.glob("*_config.py"))
+    names = set(re.findall(r'"(COURSE_\w+)"', text))
+    assert {"COURSE_MATERIAL", "COURSE_BIND", "COURSE_IDLE_MINUTES"} <= names
+    for name in names:
+        monkeypatch.setenv(name, "")
+    assert configuration("jupyterhub_config.py") == without
+    monkeypatch.setenv("COURSE_USERS", " first  second ")
+    allowed = configuration("jupyterhub_config.py").Authenticator.allowed_users
+    assert allowed == {"first", "second"}
+
+
 def test_the_snippet_leaves_to_the_hub_who_logs_in_and_what_starts_servers():
     assert set(configuration("course_config.py")) == {"Spawner"}
 
@@ -94,6 +109,28 @@ def test_a_learner_gets_the_notebooks_and_keeps_what_was_written_in_them(tmp_pat
     (tmp_path / "material/notebooks/two.ipynb").write_text("a new lesson")
     assert (log_in() / "notebooks/two.ipynb").read_text() == "a new lesson"
     assert notebook.read_text() == "an answer"
+
+
+def test_what_jupyterlab_keeps_for_the_teacher_is_not_handed_out(tmp_path, log_in):
+    kept = tmp_path / "material/notebooks/.ipynb_checkpoints/one-checkpoint.ipynb"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("the solution")
+    (tmp_path / "material/notebooks/one.ipynb").write_text("a lesson")
+    assert [path.name for path in (log_in() / "notebooks").iterdir()] == ["one.ipynb"]
+
+
+def test_links_that_a_learner_made_stay_and_nothing_is_written_through_them(tmp_path, log_in):
+    (tmp_path / "material").mkdir()
+    for name in ("one.ipynb", "two.ipynb"):
+        (tmp_path / "material" / name).write_text("a lesson")
+    (tmp_path / "thesis").write_text("mine")
+    (tmp_path / "home/inside-generate").mkdir()
+    (tmp_path / "home/inside-generate/one.ipynb").symlink_to("not there now")
+    (tmp_path / "home/inside-generate/.two.ipynb.partial").symlink_to(tmp_path / "thesis")
+    folder = log_in()
+    assert (folder / "one.ipynb").is_symlink()
+    assert (folder / "two.ipynb").read_text() == "a lesson"
+    assert (tmp_path / "thesis").read_text() == "mine"
 
 
 def test_a_server_starts_even_where_the_material_is_missing(log_in):
