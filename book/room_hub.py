@@ -19,10 +19,11 @@ from pathlib import Path
 
 import psutil
 
+from inside_generate.interrupts import uninterrupted
 from pages import BookError
 
 WORKSHOP = Path(__file__).resolve().parent / "workshop"
-SECONDS_TO_START = 90
+SECONDS_TO_START, SECONDS_TO_END = 90, 20
 HOMES = "h"  # the path of a socket may have a hundred letters, and Jupyter's part of it is long
 AS_ORDINARY_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 REHEARSAL = """\
@@ -164,11 +165,12 @@ def wait_for(address: str, process: psutil.Popen, log: Path) -> None:
 
 
 def end(process: psutil.Popen) -> None:
-    """End the hub as an administrator would, then whatever of it is left."""
-    family = process.children(recursive=True) if process.is_running() else []
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-    _, left = psutil.wait_procs([process, *family], timeout=20)
-    for one in left:
-        one.kill()
-    psutil.wait_procs(left, timeout=10)
+    """End the hub as an administrator would, then whatever of it is left, in any case."""
+    with uninterrupted():
+        family = process.children(recursive=True) if process.is_running() else []
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        _, left = psutil.wait_procs([process, *family], timeout=SECONDS_TO_END)
+        for one in left:
+            one.kill()
+        psutil.wait_procs(left, timeout=10)

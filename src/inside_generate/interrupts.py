@@ -30,3 +30,21 @@ def requests_to_end_as_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let a short block that cleans up run to its end, whoever presses Ctrl-C once more.
+
+    For the main thread; the others are never interrupted.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    there = [getattr(signal, name) for name in ("SIGINT", *REQUESTS) if hasattr(signal, name)]
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in there}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

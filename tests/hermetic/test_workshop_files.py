@@ -3,16 +3,21 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 
+import psutil
 import pytest
 import yaml
 from tests.little_book import ROOT
 from traitlets.config import Config
 
 import recorded
+import room_hub
 import room_memory
+from inside_generate.interrupts import requests_to_end_as_interrupts
 
 WORKSHOP = ROOT / "book/workshop"
 FIRST_LOGIN = WORKSHOP / "first_login.py"
@@ -179,3 +184,18 @@ def test_memory_is_read_for_a_file_that_is_mapped(tmp_path):
         assert mapped[4096 * 9] == ord("1")
         found = room_memory.of_file(os.getpid(), "weights")
     assert 4096 <= found["Pss"] <= found["Rss"] <= 4096 * 10
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_hub_is_gone_also_where_the_teacher_is_impatient(monkeypatch, name):
+    monkeypatch.setattr(room_hub, "SECONDS_TO_END", 0.6)
+    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(); time.sleep(20)"
+    command = [sys.executable, "-S", "-u", "-c", deaf]
+    again = threading.Timer(0.2, os.kill, (os.getpid(), getattr(signal, name)))
+    with psutil.Popen(command, stdout=subprocess.PIPE) as hub:
+        hub.stdout.readline()  # from now on it hears nothing
+        with requests_to_end_as_interrupts():
+            again.start()
+            room_hub.end(hub)
+        assert hub.wait(timeout=10) == -signal.SIGKILL
+    again.join()
