@@ -45,7 +45,7 @@ help:
 	@echo "make gpu-check  what only a CUDA GPU can show, in 8 minutes, with the packages that are there"
 	@echo "make lab        the notebooks in JupyterLab"
 	@echo "make offline    pack pages, notebooks, packages and model into _build/offline, for a stick"
-	@echo "make clean      remove what runs produce; the models and .venv stay"
+	@echo "make clean      remove what runs produce; models, .venv and the students' edition stay"
 	@echo "make clean-all  remove .venv too"
 	@echo
 	@echo "make book MODEL=NAME|PATH    another model than the one found by itself"
@@ -100,7 +100,7 @@ offline: book
 	@$(PY) book/offline.py --pip-args="$(PIP_ARGS)"
 
 clean:
-	@rm -rf _build .run-* fixtures mutants
+	@rm -rf $(filter-out _build/student,$(wildcard _build/* _build/.[!.]*)) .run-* fixtures mutants
 
 clean-all: clean
 	@rm -rf $(VENV)

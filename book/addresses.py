@@ -37,7 +37,11 @@ class Addresses:
 
 def read(repository: str, site: str, hub: str) -> Addresses:
     """The addresses as the publisher typed them. BookError for what is none."""
-    return Addresses(_repository(repository), _web("SITE_URL", site), _web("HUB_URL", hub))
+    return Addresses(
+        _repository(repository),
+        _web("SITE_URL", site, "https://example.org/course/"),
+        _web("HUB_URL", hub, "https://hub.example.org"),
+    )
 
 
 def _repository(text: str) -> str:
@@ -49,7 +53,7 @@ def _repository(text: str) -> str:
     return f"https://github.com/{found[1]}/{found[2]}"
 
 
-def _web(name: str, text: str) -> str:
+def _web(name: str, text: str, example: str) -> str:
     """An address with a host, without user, query or fragment."""
     if not text:
         return ""
@@ -60,7 +64,7 @@ def _web(name: str, text: str) -> str:
     except ValueError:
         plain = False
     if not plain or not re.fullmatch(r"[!-~]+", text) or re.search(r"""[?#"'<>\\]""", text):
-        raise BookError(f"{name} must look like https://example.org/course/, not {text!r}")
+        raise BookError(f"{name} must look like {example}, not {text!r}")
     return text.rstrip("/") + "/"
 
 

@@ -13,6 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import installed  # noqa: F401
+
+# isort: split
 import addresses
 import endings
 import launch
@@ -34,6 +37,11 @@ def place() -> str:
     return f"{dtype} on {device}: {device_name(device)}"
 
 
+def say(words: str) -> None:
+    """Print a line at once, also where the output goes to a file."""
+    print(words, flush=True)
+
+
 def run_models(root: Path, documents: list[Path], notebooks: list[Path]) -> None:
     """Run the notebooks and the recordings that are out of date. BookError if one fails."""
     from inside_generate.finding import find
@@ -42,7 +50,7 @@ def run_models(root: Path, documents: list[Path], notebooks: list[Path]) -> None
     around = notebook_runs.surroundings(root, model, place())
     run_notebooks(root, notebooks, around)
     names = recordings.wanted(root, documents)
-    made = recordings.record_stale(root, names, around)
+    made = recordings.record_stale(root, names, around, say)
     if names:
         print(f"{len(names)} recordings for the player, {made or 'none'} anew", flush=True)
 
@@ -50,9 +58,10 @@ def run_models(root: Path, documents: list[Path], notebooks: list[Path]) -> None
 def run_notebooks(root: Path, notebooks: list[Path], around: dict[str, Any]) -> None:
     """Run the notebooks that are out of date. BookError if one of them fails."""
     start = time.perf_counter()
-    status, ran = notebook_runs.run_stale(root, notebooks, around)
-    if status:
-        raise pages.BookError("a notebook failed: see above; no page was made from it")
+    failed, ran = notebook_runs.run_stale(root, notebooks, around, say)
+    if failed:
+        names = ", ".join(path.as_posix() for path in failed)
+        raise pages.BookError(f"{names} failed: see above; no page was made")
     took = f", {ran} of them now, in {time.perf_counter() - start:.0f} s" if ran else ", none anew"
     print(f"{len(notebooks)} notebooks ran on {around['model_name']}{took}", flush=True)
 

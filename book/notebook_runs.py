@@ -12,7 +12,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -84,16 +84,23 @@ def is_done(executed: Path, key: str) -> bool:
         return False
 
 
-def run_stale(root: Path, notebooks: Iterable[Path], around: dict[str, Any]) -> tuple[int, int]:
+def run_stale(
+    root: Path,
+    notebooks: Iterable[Path],
+    around: dict[str, Any],
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[list[Path], int]:
     """Run those of `notebooks` (paths below root) whose last run no longer counts.
 
-    Returns pytest's exit status (0: all ran through) and the number of notebooks run. Each
-    result is kept as soon as its notebook has run through; a failing one leaves no result.
+    Returns those that failed and the number of notebooks run. Each result is kept as soon as its
+    notebook has run through; a failing one leaves no result. What begins is told to `say`.
     """
     keys = {path: run_key(root / path, around) for path in notebooks}
     stale = [path for path, key in keys.items() if not is_done(root / EXECUTED / path, key)]
     if not stale:
-        return 0, 0
+        return [], 0
+    say(f"Running {len(stale)} of {len(keys)} notebooks, some of them for minutes")
+    say("They measure times: leave the machine to itself until they are done")
     for path in stale:
         record_path(root / EXECUTED / path).unlink(missing_ok=True)
         (root / EXECUTED / path).unlink(missing_ok=True)
@@ -106,7 +113,7 @@ def run_stale(root: Path, notebooks: Iterable[Path], around: dict[str, Any]) -> 
     if keeper.stopped:
         raise KeyboardInterrupt
     missing = [path for path in stale if not is_done(root / EXECUTED / path, keys[path])]
-    return int(status) or int(bool(missing)), len(stale)
+    return missing or (stale if status else []), len(stale)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ needs nothing else. The folder appears whole or not at all. Knows what belongs o
 packages those are knows `wheelhouse.py`, and what a learner's machine does with it `stick/`.
 """
 
-import hashlib
 import json
 import os
 import platform
@@ -18,6 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import installed  # noqa: F401
+
+# isort: split
 import endings
 import wheelhouse
 from inside_generate.arguments import OneLineParser
@@ -27,13 +29,12 @@ from inside_generate.errors import in_a_line
 from inside_generate.finding import find
 from inside_generate.getting.hub import find_in_hub_cache
 from inside_generate.getting.integrity import read_manifest, write_manifest
+from packed_folder import RECORD, SUMS, check_replaceable, put_in_place, sums
 from pages import HTML, BookError
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = Path("_build/offline")
 STUDENT = Path("_build/student")
-RECORD = "stick.json"
-SUMS = "SHA256SUMS"
 WHEELS_AT_LEAST = 500_000_000  # bytes; how many there will be is known once they are here
 MB = 1_000_000
 
@@ -62,7 +63,8 @@ def pack(root: Path, output: Path, pip_options: list[str], say: Say) -> dict[str
         record = fill(root, stage, parts, model, pip_options, say)
         record["seconds"] = round(time.perf_counter() - start)
         write(stage / RECORD, json.dumps(record, indent=1) + "\n")
-        write(stage / SUMS, sums(stage, say))
+        say("Working out the sums")
+        write(stage / SUMS, sums(stage))
         put_in_place(stage, output)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -146,65 +148,10 @@ def write(path: Path, text: str, newline: str = "\n") -> None:
     path.write_text(text, encoding="utf-8", newline=newline)
 
 
-def sums(folder: Path, say: Say) -> str:
-    """One line for each file, as `sha256sum` writes and reads them."""
-    say("Working out the sums")
-    lines = []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        lines.append(f"{sha256(path)}  {path.relative_to(folder).as_posix()}\n")
-    return "".join(lines)
-
-
-def sha256(path: Path) -> str:
-    """The sum of a file of any size."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def size(paths: Iterable[Path]) -> int:
     """The bytes of all files at and below `paths`; a link counts as what it leads to."""
     files = [file for path in paths for file in (path, *path.rglob("*")) if file.is_file()]
     return sum(file.stat().st_size for file in files)
-
-
-def check_replaceable(output: Path) -> None:
-    """Raise where `output` holds something that was not packed here: nobody's files are deleted."""
-    if not os.path.lexists(output):
-        return
-    if not (output / RECORD).is_file():
-        raise BookError(f"{output} is there and was not packed by this; name another folder")
-    if work := somebodys(output):
-        raise BookError(f"{output} holds work of somebody's ({work}); name another folder")
-
-
-def somebodys(folder: Path) -> str | None:
-    """A file that came into a packed folder later, or a notebook changed there; None without."""
-    lines = (folder / SUMS).read_text("utf-8").splitlines() if (folder / SUMS).is_file() else []
-    packed = {place: digest for digest, _, place in (line.partition("  ") for line in lines)}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        place = path.relative_to(folder).as_posix()
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if place == SUMS or hidden:  # what systems and JupyterLab leave behind
-            continue
-        changed = path.suffix == ".ipynb" and packed.get(place) != sha256(path)
-        if place not in packed or changed:
-            return place
-    return None
-
-
-def put_in_place(new: Path, folder: Path) -> None:
-    """Let `new` become `folder`; what was there goes when that is done, and stays if it fails."""
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    try:
-        new.replace(folder)
-    except BaseException:
-        if old.exists():
-            old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def check_space(folder: Path, wanted: int) -> None:

@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,16 @@ def wanted(root: Path, documents: Iterable[Path]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def record_stale(root: Path, names: Iterable[str], around: dict[str, Any]) -> int:
+def record_stale(
+    root: Path,
+    names: Iterable[str],
+    around: dict[str, Any],
+    say: Callable[[str], None] = lambda _: None,
+) -> int:
     """Make those recordings that no longer count; return how many. BookError if one fails."""
     stale = [name for name in names if not is_done(root, name, key_of(name, around))]
+    if stale:
+        say(f"Recording {len(stale)} runs for the player, with times")
     for name in stale:
         (root / RECORDED).mkdir(parents=True, exist_ok=True)
         key_path(root, name).unlink(missing_ok=True)

@@ -20,6 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import installed  # noqa: F401
+
+# isort: split
 import psutil
 
 import endings

@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import installed  # noqa: F401
+
+# isort: split
 import nbformat
 
 import endings
@@ -42,7 +45,7 @@ says "Right." or gives a hint. As long as you have not begun, it says so, and no
 The notebooks need the course's package and a model. `python -m inside_generate doctor` says in its
 last line whether all is ready, and what to type if it is not.
 
-This folder can be made anew as long as nothing in it was changed. Work in a copy of it.
+Your work in this folder is safe: it is made anew only where nothing in it was changed.
 """
 
 Files = dict[PurePosixPath, bytes]

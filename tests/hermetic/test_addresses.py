@@ -1,5 +1,6 @@
 """Where the course is published: good addresses in one spelling, others refused in one line."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -96,3 +97,13 @@ def test_a_mistyped_address_ends_the_build_in_one_line():
     assert done.stderr.splitlines() == [
         "error: REPO_URL must look like https://github.com/OWNER/NAME, not 'nonsense'"
     ]
+
+
+@pytest.mark.parametrize("program", ["build", "student", "offline", "room"])
+def test_a_python_without_the_packages_is_said_in_one_line(program):
+    command = [sys.executable, "-S", ROOT / f"book/{program}.py"]  # nothing that pip installed
+    around = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, env=around, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: nbformat is missing from this Python (")
+    assert done.stderr.count("\n") == 1

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -100,6 +101,14 @@ def test_the_makefile_has_eleven_targets_or_fewer_and_help_names_each():
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     missing = [name for name in TARGETS if f"make {name} " not in told.stdout and name != "help"]
     assert missing == []
+
+
+def test_cleaning_up_leaves_the_students_edition_with_what_was_worked_in_it(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for place in ("student/notebooks", "html", ".half-made"):
+        (tmp_path / "_build" / place).mkdir(parents=True)
+    subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, check=True)
+    assert [path.name for path in (tmp_path / "_build").iterdir()] == ["student"]
 
 
 def test_the_two_commands_are_what_the_continuous_checks_call():

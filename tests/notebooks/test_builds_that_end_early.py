@@ -27,7 +27,7 @@ def test_a_notebook_that_raises_fails_the_build_with_its_traceback(failing):
     assert first.status != 0
     assert again.status != 0
     assert "41 is not the answer" in first.said
-    assert "no page was made" in first.said
+    assert "notebooks/two.ipynb failed: see above; no page was made" in first.said
 
 
 def test_no_page_is_made_from_a_notebook_that_raised(failing):

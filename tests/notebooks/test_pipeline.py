@@ -33,6 +33,7 @@ def story(tmp_path_factory):
 def test_the_first_build_runs_every_notebook_and_makes_every_page(story):
     assert story["first"].status == 0, story["first"].said
     assert story["first"].ran == ("one", "two")
+    assert story["first"].said.startswith("Running 2 of 2 notebooks")
     assert "2 passed" in story["first"].said
     assert page(story["book"], "one").is_file()
 
