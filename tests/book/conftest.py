@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from tests.book import axe
 
 import pages
 
@@ -24,6 +25,9 @@ OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "
 OPTIONS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 SIZES = {"wide": 1280, "narrow": 360}
 SCHEMES = ("light", "dark")
+# Where axe-core is asked: these two looks meet both widths and both schemes; all four would take
+# twice as long.
+AXE_LOOKS = {"wide": "light", "narrow": "dark"}
 BESIDE = ("search", "404")  # pages that are no document
 
 # What a page looks like from inside, as plain data.
@@ -51,6 +55,9 @@ LOOK = """() => {
   };
 }"""
 
+# A page without a theme of its own, 404, follows by its styles alone.
+THEME_IS = "(scheme) => [undefined, scheme].includes(document.documentElement.dataset.theme)"
+
 
 @dataclass(frozen=True)
 class Visit:
@@ -60,6 +67,7 @@ class Visit:
     complaints: list[str]  # errors and warnings of the console, scripts that threw
     elsewhere: list[str]  # addresses on other hosts that the page asked for; none was reached
     failed: list[str]  # files of the book that were not there
+    violations: list[str] | None  # what axe-core has against it; None where it was not asked
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -97,13 +105,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def screens(browser):
-    """A tab for each size and scheme. All visits use the same: a new tab each time costs double."""
+    """A tab for each size. All visits use the same: a new tab each time costs double."""
     return {
-        (size, scheme): browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme
-        ).new_page()
+        size: browser.new_context(viewport={"width": width, "height": 900}).new_page()
         for size, width in SIZES.items()
-        for scheme in SCHEMES
     }
 
 
@@ -127,12 +132,14 @@ def visit(screens, site):
     @functools.cache
     def go(name: str, size: str) -> dict[str, Visit]:
         complaints, elsewhere, failed, looks = [], [], [], {}
+        schemes = sorted(SCHEMES, key=AXE_LOOKS[size].__eq__)  # axe-core changes a page: last
 
         def asked(request):
             if not request.url.startswith((site, "data:")):
                 elsewhere.append(request.url)
 
-        page = screens[size, SCHEMES[0]]
+        page = screens[size]
+        page.emulate_media(color_scheme=schemes[0])
         with hearing(
             page,
             console=lambda said: note(said, complaints),
@@ -142,13 +149,15 @@ def visit(screens, site):
             response=lambda got: got.status < 400 or failed.append(f"{got.status} {got.url}"),
         ):
             page.goto(f"{site}/{name}.html", wait_until="load")
-            for scheme in SCHEMES:
+            for scheme in schemes:
                 page.emulate_media(color_scheme=scheme)
-                page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+                page.wait_for_function(THEME_IS, arg=scheme)
                 looks[scheme] = page.evaluate(LOOK)
-            page.emulate_media(color_scheme=SCHEMES[0])
+        page.evaluate("for (const change of document.getAnimations()) change.finish()")
+        found = {schemes[-1]: axe.violations(page)}
         return {
-            scheme: Visit(look, complaints, elsewhere, failed) for scheme, look in looks.items()
+            scheme: Visit(look, complaints, elsewhere, failed, found.get(scheme))
+            for scheme, look in looks.items()
         }
 
     return go

@@ -1,9 +1,11 @@
 """Each page as a reader sees it: on a wide and a narrow screen, light and dark, with no network."""
 
 import re
+from contextlib import closing
 
 import pytest
-from tests.book.conftest import NAMES, SCHEMES, SIZES
+from tests.book import axe
+from tests.book.conftest import AXE_LOOKS, BESIDE, NAMES, SCHEMES, SIZES
 
 
 @pytest.fixture(params=NAMES)
@@ -62,3 +64,16 @@ def test_page_finds_all_its_files(seen):
 
 def test_page_shows_every_picture_and_formula(seen):
     assert [one.look["broken"] + one.look["flat"] for one in seen] == [[]] * len(seen)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *BESIDE])
+def test_axe_core_finds_no_violation(name, visit):
+    found = {look: visit(name, look[0])[look[1]].violations for look in AXE_LOOKS.items()}
+    assert found == {("wide", "light"): [], ("narrow", "dark"): []}
+
+
+def test_axe_core_would_find_one(browser, site):
+    with closing(browser.new_page()) as page:
+        page.goto(f"{site}/404.html")
+        page.evaluate("document.body.append(new Image())")
+        assert [line.split(":")[0] for line in axe.violations(page)] == ["image-alt"]

@@ -17,7 +17,7 @@ from inside_generate.timing import device_clock
 # What the compiler warns of while it works is its own affair.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-TOKENS, LAYERS = 12, 6
+TOKENS, LAYERS = 12, 2
 
 
 @pytest.fixture(scope="module")
