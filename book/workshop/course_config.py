@@ -6,9 +6,19 @@ the hub's own environment.
 """
 
 import os
+import sys
 from pathlib import Path
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
+
+
+def whole(name: str, default: str) -> int:
+    """A whole number, 1 or more, from the hub's environment; the hub ends in one line otherwise."""
+    value = os.environ.get(name) or default
+    if not value.isdecimal() or int(value) < 1:
+        sys.exit(f"error: {name} must be a whole number, 1 or more, not {value!r}")
+    return int(value)
+
 
 # Made by the teacher, owned by root: models/, and settings.json with what was measured once.
 SHARED_HOME = os.environ.get("COURSE_SHARED_HOME") or "/srv/inside-generate/home"
@@ -19,11 +29,11 @@ FIRST_LOGIN = os.environ.get("COURSE_FIRST_LOGIN") or "/srv/inside-generate/firs
 # The Python with the course's packages and jupyterhub.
 PYTHON = os.environ.get("COURSE_PYTHON") or "/opt/tljh/user/bin/python"
 # How many threads a learner's kernel computes with: cores divided by learners, at least 1.
-THREADS = os.environ.get("COURSE_THREADS") or "1"
+THREADS = whole("COURSE_THREADS", "1")
 # "auto" takes the faster one; "bfloat16" is the format of the files, so that all share one copy.
 DTYPE = os.environ.get("COURSE_DTYPE") or "auto"
 MEMORY = os.environ.get("COURSE_MEMORY") or "4G"
-IDLE_MINUTES = int(os.environ.get("COURSE_IDLE_MINUTES") or "20")
+IDLE_MINUTES = whole("COURSE_IDLE_MINUTES", "20")
 
 c.Spawner.cmd = [PYTHON, FIRST_LOGIN, MATERIAL, PYTHON, "-m", "jupyterhub.singleuser"]
 c.Spawner.default_url = "/lab/tree/inside-generate/notebooks/00_the_whole_path.ipynb"
@@ -31,7 +41,7 @@ c.Spawner.environment = {
     "INSIDE_GENERATE_HOME": SHARED_HOME,
     "INSIDE_GENERATE_DTYPE": DTYPE,
     "HF_HUB_OFFLINE": "1",  # what is on the disk is what there is
-    "OMP_NUM_THREADS": THREADS,
+    "OMP_NUM_THREADS": str(THREADS),
     "PATH": os.pathsep.join([str(Path(PYTHON).parent), os.environ.get("PATH", os.defpath)]),
 }
 # Obeyed by the spawners of The Littlest JupyterHub and of Kubernetes, not by a plain process.

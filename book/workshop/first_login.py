@@ -32,6 +32,8 @@ def bring(material: Path, home: Path) -> int:
 
 def main() -> None:
     """Bring the material, then run the command that follows it in this process's place."""
+    if len(sys.argv) < 3:
+        sys.exit("usage: python first_login.py MATERIAL COMMAND...")
     material, command = Path(sys.argv[1]), sys.argv[2:]
     try:
         if not material.is_dir():

@@ -71,6 +71,16 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch):
     assert allowed == {"first", "second"}
 
 
+@pytest.mark.parametrize("value", ["0", "-1", "ten", "1.5", " "])
+@pytest.mark.parametrize("name", ["COURSE_LEARNERS", "COURSE_IDLE_MINUTES", "COURSE_THREADS"])
+def test_a_number_that_is_none_ends_the_hub_in_one_line(name, value, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        configuration("jupyterhub_config.py")
+    said = f"error: {name} must be a whole number, 1 or more, not {value!r}"
+    assert ended.value.code == said
+
+
 def test_the_snippet_leaves_to_the_hub_who_logs_in_and_what_starts_servers():
     assert set(configuration("course_config.py")) == {"Spawner"}
 
@@ -136,6 +146,15 @@ def test_links_that_a_learner_made_stay_and_nothing_is_written_through_them(tmp_
     assert (folder / "one.ipynb").is_symlink()
     assert (folder / "two.ipynb").read_text() == "a lesson"
     assert (tmp_path / "thesis").read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", [[], ["material"]])
+def test_without_a_command_to_become_it_says_what_to_type(words):
+    done = subprocess.run(
+        [sys.executable, "-S", FIRST_LOGIN, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == "usage: python first_login.py MATERIAL COMMAND...\n"
 
 
 def test_a_server_starts_even_where_the_material_is_missing(log_in):
