@@ -60,7 +60,7 @@ def shared_home(model: Path, folder: Path, python: Path) -> Iterator[Path]:
     home = folder / "home"
     shutil.copytree(model, home / "models" / name_of(model))
     around = os.environ | {"INSIDE_GENERATE_HOME": str(home), "INSIDE_GENERATE_MODEL": "auto"}
-    around["OMP_NUM_THREADS"] = os.environ.get("COURSE_THREADS", "1")  # as learners' kernels have
+    around["OMP_NUM_THREADS"] = os.environ.get("COURSE_THREADS") or "1"  # as learners' kernels have
     command = [str(python), "-m", "inside_generate", "doctor"]
     done = subprocess.run(command, env=around, capture_output=True, text=True, check=False)
     if done.returncode:
