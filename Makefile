@@ -67,7 +67,7 @@ test: $(VENV)/.test
 	@$(PYTEST) tests/weights
 	@echo "== notebooks: the lessons, executed once for tests and pages"
 	@$(PY) book/build.py --notebooks-only
-	@$(PYTEST) tests/notebooks -n 3 --dist loadfile
+	@$(PYTEST) tests/notebooks -n 2 --dist loadfile
 	@echo "== book: the pages"
 	@$(PY) book/build.py $(PUBLISHED)
 	@$(PYTEST) tests/book -n 2 --dist loadfile
