@@ -52,7 +52,7 @@ def run_models(root: Path, documents: list[Path], notebooks: list[Path]) -> None
     names = recordings.wanted(root, documents)
     made = recordings.record_stale(root, names, around, say)
     if names:
-        print(f"{len(names)} recordings for the player, {made or 'none'} anew", flush=True)
+        say(f"{len(names)} recordings for the player, {made or 'none'} anew")
 
 
 def run_notebooks(root: Path, notebooks: list[Path], around: dict[str, Any]) -> None:
@@ -63,7 +63,7 @@ def run_notebooks(root: Path, notebooks: list[Path], around: dict[str, Any]) -> 
         names = ", ".join(path.as_posix() for path in failed)
         raise pages.BookError(f"{names} failed: see above; no page was made")
     took = f", {ran} of them now, in {time.perf_counter() - start:.0f} s" if ran else ", none anew"
-    print(f"{len(notebooks)} notebooks ran on {around['model_name']}{took}", flush=True)
+    say(f"{len(notebooks)} notebooks ran on {around['model_name']}{took}")
 
 
 def make_pages(
@@ -75,7 +75,7 @@ def make_pages(
     recordings.publish(root, recordings.wanted(root, documents))
     wanted = [pages.page_of(root, document) for document in documents]
     if not pages.are_current(root, pages.fingerprint(root), wanted):
-        print(f"Making {len(wanted)} pages", flush=True)
+        say(f"Making {len(wanted)} pages")
         pages.build(root, wanted)
     print(f"{len(wanted)} pages. Open {root / pages.HTML / 'index.html'}")
 

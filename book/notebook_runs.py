@@ -46,7 +46,7 @@ def surroundings(root: Path, model: Path, place: str) -> dict[str, Any]:
 
 
 def is_source(path: Path) -> bool:
-    """Whether a file below src/ is the package's own, not something Python left there."""
+    """Whether this is a file, and none that Python or pip left there."""
     return path.is_file() and "__pycache__" not in path.parts and ".egg-info" not in str(path)
 
 

@@ -22,6 +22,7 @@ import installed  # noqa: F401
 # isort: split
 import endings
 import wheelhouse
+from in_place import put_in_place
 from inside_generate.arguments import OneLineParser
 from inside_generate.checkpoints import CHECKPOINTS, REFERENCE
 from inside_generate.environment import source_commit
@@ -29,7 +30,7 @@ from inside_generate.errors import in_a_line
 from inside_generate.finding import find
 from inside_generate.getting.hub import find_in_hub_cache
 from inside_generate.getting.integrity import read_manifest, write_manifest
-from packed_folder import RECORD, SUMS, check_replaceable, put_in_place, sums
+from packed_folder import RECORD, SUMS, check_replaceable, sums
 from pages import HTML, BookError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -1,11 +1,10 @@
-"""A packed folder: the sums of its files, and how the next one takes its place.
+"""A packed folder: the sums of its files, and when the next one may take its place.
 
-Knows when a folder may be replaced: it was packed by `offline.py`, and nobody has worked in it.
+It may be replaced where it was packed by `offline.py`, and nobody has worked in it.
 """
 
 import hashlib
 import os
-import shutil
 from pathlib import Path
 
 from pages import BookError
@@ -51,18 +50,3 @@ def somebodys(folder: Path) -> str | None:
         if place not in packed or changed:
             return place
     return None
-
-
-def put_in_place(new: Path, folder: Path) -> None:
-    """Let `new` become `folder`; what was there goes when that is done, and stays if it fails."""
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    try:
-        new.replace(folder)
-    except BaseException:
-        if old.exists():
-            old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

@@ -19,7 +19,8 @@ from nbformat.v4 import new_markdown_cell
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
 import recorded
-from notebook_runs import EXECUTED, read_record, sha256, versions
+from in_place import put_in_place
+from notebook_runs import EXECUTED, is_source, read_record, sha256, versions
 
 SOURCE = Path("_build/source")
 NEXT = Path("_build/next")
@@ -136,9 +137,8 @@ def shows_widget(cell: Any) -> bool:
 
 def fingerprint(root: Path) -> str:
     """One SHA-256 over all that the pages are made from, and what they are made with."""
-    every = (path for path in (root / SOURCE).rglob("*") if path.is_file())
     # The extensions are run from there, and Python leaves behind what it compiled.
-    files = sorted(path for path in every if "__pycache__" not in path.parts)
+    files = sorted(path for path in (root / SOURCE).rglob("*") if is_source(path))
     parts = [f"{path.relative_to(root)} {sha256(path.read_bytes())}" for path in files]
     parts += [f"{name} {release}" for name, release in versions(root).items()]
     return sha256("\n".join(parts).encode())
@@ -172,8 +172,7 @@ def build(root: Path, pages: list[Path]) -> None:
     if missing := [name for name in names if not (made / name).is_file()]:
         raise BookError(f"no page was made for {', '.join(missing)}")
     (root / MADE_FROM).unlink(missing_ok=True)
-    shutil.rmtree(root / HTML, ignore_errors=True)
-    made.replace(root / HTML)
+    put_in_place(made, root / HTML)
     shutil.rmtree(root / NEXT)
     (root / MADE_FROM).write_text(json.dumps({"fingerprint": fingerprint(root)}), encoding="utf-8")
 

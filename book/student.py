@@ -21,6 +21,7 @@ import nbformat
 
 import endings
 from chapters import notebooks
+from in_place import put_in_place
 from inside_generate.arguments import OneLineParser
 from notebook_runs import sha256
 from pages import BookError, tags
@@ -118,20 +119,13 @@ def write(folder: Path, files: Mapping[PurePosixPath, bytes]) -> None:
     check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".student-", dir=folder.parent) as name:
-        new, old = Path(name, "new"), Path(name, "old")
+        new = Path(name, "new")
         for place, content in files.items():
             (new / place).parent.mkdir(parents=True, exist_ok=True)
             (new / place).write_bytes(content)
         mark = {str(place): sha256(content) for place, content in files.items()}
         (new / MARK).write_text(json.dumps(mark, indent=1, sort_keys=True), encoding="utf-8")
-        if folder.exists():
-            folder.rename(old)
-        try:
-            new.rename(folder)
-        except BaseException:
-            if old.exists():
-                old.rename(folder)
-            raise
+        put_in_place(new, folder)
 
 
 def check_replaceable(folder: Path) -> None:

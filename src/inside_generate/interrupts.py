@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 REQUESTS = ("SIGTERM", "SIGHUP")  # the second: the terminal closes; Windows has none
 
@@ -21,15 +21,10 @@ def requests_to_end_as_interrupts() -> Iterator[None]:
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    is_main = threading.current_thread() is threading.main_thread()
-    there = [getattr(signal, name) for name in REQUESTS if is_main and hasattr(signal, name)]
+    there = _known(REQUESTS)
     heeded = [number for number in there if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
-    try:
+    with _answered(heeded, interrupt):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -38,11 +33,21 @@ def uninterrupted() -> Iterator[None]:
 
     For the main thread; the others are never interrupted.
     """
-    if threading.current_thread() is not threading.main_thread():
+    with _answered(_known(("SIGINT", *REQUESTS)), signal.SIG_IGN):
         yield
-        return
-    there = [getattr(signal, name) for name in ("SIGINT", *REQUESTS) if hasattr(signal, name)]
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in there}
+
+
+def _known(names: Iterable[str]) -> list[signal.Signals]:
+    """Those of these signals that this system has; none where another thread may not set them."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    return [getattr(signal, name) for name in names if hasattr(signal, name)]
+
+
+@contextmanager
+def _answered(numbers: Iterable[signal.Signals], answer: Any) -> Iterator[None]:
+    """Answer these signals in this way while the block lasts, and as before afterwards."""
+    before = {number: signal.signal(number, answer) for number in numbers}
     try:
         yield
     finally:

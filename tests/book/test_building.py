@@ -91,3 +91,18 @@ def test_a_document_that_gets_no_page_fails_the_build(book):
     pages.publish(book, NOTEBOOKS)
     with pytest.raises(pages.BookError, match=r"no page was made for notebooks/three\.html"):
         pages.build(book, [pages.page_of(book, pages.Path("notebooks/three.ipynb"))])
+
+
+def test_where_the_new_pages_cannot_be_put_in_place_the_last_ones_stay(book, monkeypatch):
+    index = (book / pages.HTML / "index.html").read_text("utf-8")
+    real = Path.replace
+
+    def fails(self, target):
+        if self.name == "html":
+            raise OSError(28, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(OSError, match="No space"):
+        make_pages(book)
+    assert (book / pages.HTML / "index.html").read_text("utf-8") == index

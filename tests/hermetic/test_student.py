@@ -228,14 +228,14 @@ def test_where_the_new_folder_cannot_be_put_in_place_the_old_one_stays(
 ):
     folder = tmp_path / "student"
     make(folder)
-    before, real = contents(folder), Path.rename
+    before, real = contents(folder), Path.replace
 
     def fails_once(self, target):
         if self.name == "new":
             raise error
         return real(self, target)
 
-    monkeypatch.setattr(Path, "rename", fails_once)
+    monkeypatch.setattr(Path, "replace", fails_once)
     assert make(folder) == code
     assert contents(folder) == before
     assert [path.name for path in tmp_path.iterdir()] == ["student"]
